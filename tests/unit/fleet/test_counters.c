@@ -21,23 +21,6 @@
     } while (0)
 #define MINUTE (60 * SECOND)
 
-static int setup(void **state)
-{
-    struct world *w = calloc(1, sizeof(*w));
-
-    world_open(w);
-    world_start(w, BEGIN);
-    *state = w;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    world_close(*state);
-    free(*state);
-    return 0;
-}
-
 static struct counter_book *book_new(struct world *w)
 {
     return fleet_book_new(str_c(w->directory), ledger_identity(w->ledger));
@@ -500,7 +483,7 @@ static void is_counted_on_demand(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, world_setup_started, world_teardown)
     const struct CMUnitTest tests[] = {
         TEST(counts_what_is_held_borrowed_and_paid),
         TEST(never_goes_down),

@@ -6,23 +6,6 @@
 
 #include <sqlite3.h>
 
-static int setup(void **state)
-{
-    struct world *w = calloc(1, sizeof(*w));
-
-    world_open(w);
-    world_start(w, BEGIN);
-    *state = w;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    world_close(*state);
-    free(*state);
-    return 0;
-}
-
 static struct fleet_hold a_hold(void)
 {
     return (struct fleet_hold){.pod_uid = STR("u1"),
@@ -313,7 +296,7 @@ static void an_earlier_format_is_brought_up_to_date(void **state)
     assert_int_equal(rational_cmp(r.prices[1].borrow, (struct rational){4, 5}), 0);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, world_setup_started, world_teardown)
 int main(void)
 {
     const struct CMUnitTest tests[] = {

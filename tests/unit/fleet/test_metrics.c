@@ -4,23 +4,6 @@
 
 #include "metrics.h"
 
-static int setup(void **state)
-{
-    struct world *w = calloc(1, sizeof(*w));
-
-    world_open(w);
-    world_start(w, BEGIN);
-    *state = w;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    world_close(*state);
-    free(*state);
-    return 0;
-}
-
 static struct str scrape(struct world *w, int64_t now_us)
 {
     struct fleet_records held;
@@ -150,7 +133,7 @@ static void series_are_bounded(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, world_setup_started, world_teardown)
     const struct CMUnitTest tests[] = {
         TEST(a_pool_without_nodes_is_zero),
         TEST(counts_what_is_held_now),

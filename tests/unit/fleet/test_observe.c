@@ -14,22 +14,6 @@ static struct fleet_records records_of(struct world *w)
 
 #define DO(call) assert_int_equal((call), 0)
 
-static int setup(void **state)
-{
-    struct world *w = calloc(1, sizeof(*w));
-
-    world_open(w);
-    *state = w;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    world_close(*state);
-    free(*state);
-    return 0;
-}
-
 static void listed(struct world *w, int64_t now)
 {
     DO(observer_nodes_listed(w->observer, now, &w->err));
@@ -379,7 +363,7 @@ static void killed_between_any_two_writes(void **state)
     }
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, world_setup, world_teardown)
 int main(void)
 {
     const struct CMUnitTest tests[] = {

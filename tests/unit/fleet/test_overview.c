@@ -9,23 +9,6 @@
 #include "month.h"
 #include "overview.h"
 
-static int setup(void **state)
-{
-    struct world *w = calloc(1, sizeof(*w));
-
-    world_open(w);
-    world_start(w, BEGIN);
-    *state = w;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    world_close(*state);
-    free(*state);
-    return 0;
-}
-
 /* The state as a tree, with what the world's observer sees unless held is given. */
 static cJSON *state_of(struct world *w, struct overview o, const struct fleet_records *held)
 {
@@ -311,7 +294,7 @@ static void the_month_is_read_once_a_minute(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, world_setup_started, world_teardown)
     const struct CMUnitTest tests[] = {
         TEST(pools_holders_and_faults), TEST(hoarders),
         TEST(nodes_and_misuse),         TEST(bindings_and_pools_that_are_granted_only),

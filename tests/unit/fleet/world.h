@@ -69,6 +69,30 @@ static inline void world_close(struct world *w)
     remove_directory(w->directory);
 }
 
+/* As cmocka calls them: a world without a process, or with one; *state is the world. */
+static inline int world_setup(void **state)
+{
+    struct world *w = calloc(1, sizeof(*w));
+
+    world_open(w);
+    *state = w;
+    return 0;
+}
+
+static inline int world_setup_started(void **state)
+{
+    world_setup(state);
+    world_start(*state, BEGIN);
+    return 0;
+}
+
+static inline int world_teardown(void **state)
+{
+    world_close(*state);
+    free(*state);
+    return 0;
+}
+
 static inline struct str world_time(struct world *w, int64_t us)
 {
     return time_format_s(w->a, us / SECOND);
