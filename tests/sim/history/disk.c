@@ -34,6 +34,7 @@ struct file {
     struct image now, durable;
     struct pending *first, **last;
     bool named, entered; /* its directory entry is there, and durable */
+    bool unsettled;      /* since its last sync, over all crashes */
 };
 
 struct disk {
@@ -174,6 +175,7 @@ static void file_pend(struct file *f, size_t at, const char *bytes, size_t n)
     }
     *f->last = p;
     f->last = &p->next;
+    f->unsettled = true;
 }
 
 /* What a sync that succeeded covers is what was pending, not the whole file. */
@@ -187,6 +189,7 @@ static void file_sync(struct file *f)
     }
     forget_pending(f);
     f->entered = true;
+    f->unsettled = false;
 }
 
 /* --- power --- */
@@ -694,6 +697,7 @@ static void file_copy(struct disk *to, const struct file *from)
         file_pend(f, p->at, p->bytes, p->n);
     f->named = from->named;
     f->entered = from->entered;
+    f->unsettled = from->unsettled;
 }
 
 struct disk *disk_copy(struct disk *from, const char *name)
@@ -708,6 +712,42 @@ struct disk *disk_copy(struct disk *from, const char *name)
 const char *disk_path(const struct disk *d)
 {
     return d->path;
+}
+
+void disk_take(struct disk *d, const struct disk *from, const char *name)
+{
+    struct file *there = file_find(d, name), *f = file_find(from, name);
+
+    if (there)
+        file_remove(d, there);
+    if (f)
+        file_copy(d, f);
+}
+
+bool disk_is_settled(const struct disk *d, const char *name)
+{
+    const struct file *f = file_find(d, name);
+
+    return !f || !f->unsettled;
+}
+
+size_t disk_size(const struct disk *d, const char *name)
+{
+    const struct file *f = file_find(d, name);
+
+    return f ? f->now.size : 0;
+}
+
+static uint64_t file_hash(const struct file *f, uint64_t seed)
+{
+    return str_hash((struct str){f->now.bytes, f->now.size}, seed);
+}
+
+uint64_t disk_file_hash(const struct disk *d, const char *name)
+{
+    const struct file *f = file_find(d, name);
+
+    return f ? file_hash(f, 7) : 0;
 }
 
 struct disk_faults *disk_faults(struct disk *d)
@@ -730,6 +770,6 @@ uint64_t disk_hash(const struct disk *d)
     uint64_t hash = 0;
 
     for (const struct file *f = d->files; f; f = f->next)
-        hash ^= str_hash((struct str){f->now.bytes, f->now.size}, str_hash(str_c(f->name), 7));
+        hash ^= file_hash(f, str_hash(str_c(f->name), 7));
     return hash;
 }

@@ -26,6 +26,14 @@ struct disk *disk_new(const char *name);
 /* The same content, pending writes included, as a disk of its own. */
 struct disk *disk_copy(struct disk *from, const char *name);
 const char *disk_path(const struct disk *d);
+/* A file of another disk takes the place of the one of this name, which is removed where the other
+ * disk has none. */
+void disk_take(struct disk *d, const struct disk *from, const char *name);
+/* A file has no bytes but those that a sync covers: no crash left it between two states. True of
+ * one that is not there. */
+bool disk_is_settled(const struct disk *d, const char *name);
+size_t disk_size(const struct disk *d, const char *name);        /* of a file; 0: there is none */
+uint64_t disk_file_hash(const struct disk *d, const char *name); /* of its bytes */
 struct disk_faults *disk_faults(struct disk *d);
 /* After so many more writes, syncs and truncations nothing reaches the disk any more, and died(ctx)
  * is called, once. 0: at once. */

@@ -3,6 +3,7 @@
  * (a history with few of them goes deeper than one with all), then every step draws what the tenant
  * does and what befalls it. Each step and each class has a stream of its own, so that one can be
  * left out and the others stay. Afterwards the faults end, and both worlds must become the same. */
+#include "foreign.h"
 #include "history.h"
 #include "judge.h"
 #include "logless.h"
@@ -265,6 +266,7 @@ static const struct event {
     {CLASS_TWO, second_do},
     {CLASS_DISK_READ, do_read_error},
     {CLASS_LOG_LOST, logless_do},
+    {CLASS_LOG_FOREIGN, foreign_do},
 };
 
 static void befall(struct world *w)

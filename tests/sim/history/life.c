@@ -102,6 +102,7 @@ static void on_ready(void *ctx, const struct err *err)
     syncer_start(l->syncer);
     syncer_publish_kubeconfig(l->syncer, STR("kubeconfig"));
     l->ready = true;
+    l->first = store_revision(l->store);
     world_trace("life %u serves from %lld", l->number, (long long)store_revision(l->store));
     judge_life(l);
 }

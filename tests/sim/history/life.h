@@ -18,6 +18,7 @@ struct life {
     bool disk_was_full; /* when its events were read last */
     bool ready, dead, power, started, closing, closed;
     unsigned index, number;
+    int64_t first; /* the revision from which it serves */
     struct executor executor;
 };
 /* Starts a process on a disk. It may die at once; ready says when it serves. */

@@ -11,6 +11,7 @@
 #include "core/lease.h"
 #include "engine.h"
 
+#include "foreign.h"
 #include "history.h"
 #include "judge.h"
 #include "logless.h"
@@ -419,6 +420,7 @@ const struct plant PLANTS[] = {
     {"write-undone", undo_a_write, "carries mark"},
     {"disk-back", go_back_with_first, "answered"},
     {"log-lost", logless_plant, "the log is lost with revision"},
+    {"log-of-another-store", foreign_plant_store, "the log of another store is taken"},
     {"watch-gap", miss_an_event_of_first, "a watch"},
     {"content", falsify_content, "the worlds are apart", LATE},
     {"leftover", leave_a_secret, "the worlds are apart", LATE},
