@@ -7,7 +7,8 @@ import pytest
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from testenv import ApiError, KubectlError, wait  # noqa: E402
+from testenv import Api, ApiError, KubectlError, wait  # noqa: E402
+from testenv.host import HostApi  # noqa: E402
 from testenv.process import ProcessDied  # noqa: E402
 
 
@@ -100,3 +101,24 @@ def test_the_deadline_is_the_one_named_and_grows_with_the_crowd(monkeypatch, loa
     with pytest.raises(AssertionError, match="for the pod; last answer: None"):
         wait.eventually(lambda: None, 30, "the pod")
     assert most - 2 <= clock.now <= most
+
+
+@pytest.mark.parametrize("method,codes,asked", [("GET", [504, 504], 3), ("GET", [504, 504, 504], None), ("GET", [500], None),
+                                                ("POST", [504], None)])
+def test_a_read_that_a_starved_host_gave_up_is_made_again(monkeypatch, method, codes, asked):
+    left, calls = list(codes), []
+
+    def request(_self, *_args, **_kw):
+        calls.append(1)
+        if left:
+            raise api_error(left.pop(0))
+        return "answer"
+
+    monkeypatch.setattr(Api, "request", request)
+    host = object.__new__(HostApi)  # without a kubeconfig
+    if asked is None:
+        with pytest.raises(ApiError):
+            host.request(method, "/x")
+        assert len(calls) == len(codes)
+    else:
+        assert host.request(method, "/x") == "answer" and len(calls) == asked

@@ -70,7 +70,7 @@ class Api:
             os.unlink(path)
 
     def clone(self):
-        return Api(self.kubeconfig, self.timeout)
+        return type(self)(self.kubeconfig, self.timeout)
 
     def close(self):
         if self._conn:
