@@ -125,7 +125,7 @@ def test_a_cordoned_pool_takes_no_new_pods(host, grants, tenant):
     assert [p["metadata"]["uid"] for p in queues.host_pods()] == [uid], "what runs stays, and nothing else runs"
     assert "reclaim" not in grants.until(queues.namespace, grant="2")
 
-    assert states_of(grants) == {"cordoned"}
+    eventually(lambda: states_of(grants) == {"cordoned"}, 60, "the count of the fleet that began again")
     host.api.patch(POOL, {"spec": {"maintenance": {"until": "2026-01-01T00:00:00Z"}}})
     pool_says(host, "Maintenance", "True", "Overdue", "driver upgrade; until 2026-01-01T00:00:00Z")
     eventually(lambda: states_of(grants) == {"cordoned", "overdue"}, 60, "what the alert is of")
