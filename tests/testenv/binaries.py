@@ -7,15 +7,14 @@ import subprocess
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TREE = os.path.dirname(os.path.dirname(HERE))
+BUILD_HOST = os.path.join(HERE, "build-host.sh")
 
 
 def host_directory(programs=()):
     """The directory build-host.sh filled; SUBLET_HOST_BIN overrides it."""
-    script = os.path.join(HERE, "build-host.sh")
-    path = os.environ.get("SUBLET_HOST_BIN") or subprocess.run(
-        [script, "--dir"], capture_output=True, text=True, check=True).stdout.strip()
+    path = os.environ.get("SUBLET_HOST_BIN") or _said("--dir")
     missing = [p for p in programs if not os.path.exists(os.path.join(path, p))]
-    assert not missing, f"{', '.join(missing)} not in {path}: run {os.path.relpath(script)}"
+    assert not missing, f"{', '.join(missing)} not in {path}: run {os.path.relpath(BUILD_HOST)}"
     return path
 
 
@@ -40,6 +39,9 @@ def _names(option):
     """Programs as build-host.sh lists them, with their versions."""
     return subprocess.run([os.path.join(HERE, "build-host.sh"), option], capture_output=True, text=True,
                           check=True).stdout.split()
+def _said(option):
+    """What build-host.sh prints, asked once per session: programs with their versions, or a directory."""
+    return subprocess.run([BUILD_HOST, option], capture_output=True, text=True, check=True).stdout.strip()
 
 
 def node_program(name):
@@ -58,17 +60,17 @@ def client_program(name):
 
 
 def _listed_program(option, name):
-    return host_program(next(n for n in _names(option) if n == name or n.rpartition("-")[0] == name))
+    return host_program(next(n for n in _said(option).split() if n == name or n.rpartition("-")[0] == name))
 
 
 def operator():
     """The operator of the tests, built from integration/operator."""
-    return host_program(_names("--operator")[0])
+    return host_program(_said("--operator"))
 
 
 def queue_program(name):
     """Of Kueue, KAI or Volcano, which only a suite of their own builds: (path, version)."""
-    found = next(n for n in _names("--queues") if n.startswith(name + "-"))
+    found = next(n for n in _said("--queues").split() if n.startswith(name + "-"))
     return host_program(found), found[len(name) + 1:]
 
 
