@@ -326,7 +326,7 @@ def demand_of(vc):
 
 
 def ready_of(vc):
-    return vc.kubectl.json("get", "deployment", "work")["status"].get("readyReplicas", 0)
+    return vc.api.get("/apis/apps/v1/namespaces/default/deployments/work")["status"].get("readyReplicas", 0)
 
 
 def test_a_tenant_takes_its_guarantee_back(host, grants, tenant):

@@ -86,7 +86,7 @@ def events_of(k, name):
 
 
 def ready(vc):
-    return vc.kubectl.json("get", "deployment", "work")["status"].get("readyReplicas", 0)
+    return vc.api.get("/apis/apps/v1/namespaces/default/deployments/work")["status"].get("readyReplicas", 0)
 
 
 def test_a_cordoned_pool_takes_no_new_pods(host, grants, tenant):

@@ -6,7 +6,7 @@ import json
 import pytest
 import yaml
 
-from testenv import UNSET, eventually
+from testenv import AWAY, UNSET, Api, eventually
 from testenv.nodes import pool_config
 
 GPU = "nvidia.com/gpu"
@@ -27,7 +27,11 @@ def phase(k, name):
 
 
 def running(k, name, timeout=60):
-    eventually(lambda: phase(k, name) == "Running", timeout, f"pod {name} to run")
+    """Asks without kubectl, a process of which costs more than the answer."""
+    api = Api(k.kubeconfig)
+    path = f"/api/v1/namespaces/{k.namespace or 'default'}/pods/{name}"
+    eventually(lambda: api.get(path)["status"].get("phase") == "Running", timeout, f"pod {name} to run", also=AWAY)
+    api.close()
 
 
 def host_pod(vc, name):
