@@ -11,10 +11,10 @@ from fractions import Fraction
 import yaml
 
 from testenv import binaries
-from testenv.api import Api
 from testenv.binaries import TREE
 from testenv.fleet import sublet_report
 from testenv.helm import Helm
+from testenv.host import HostApi
 from testenv.kubectl import Kubectl
 
 from tour.acts import ACTS, MAIN, WORK, held
@@ -52,7 +52,7 @@ class Tour:
         return dict(reversed(m) for m in re.findall(r"export KUBECONFIG=(\S+)  # (\w+)", "".join(self.said)))
 
     def host(self):
-        return Api(self.kubeconfigs["host"])
+        return HostApi(self.kubeconfigs["host"])
 
     def fleet_log(self):
         with open(os.path.join(self.dir, "fleet", "sublet-fleet.log"), encoding="utf-8", errors="replace") as f:

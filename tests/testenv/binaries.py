@@ -35,10 +35,7 @@ def host_minor():
     return int(re.search(r"v1\.(\d+)\.", said)[1])
 
 
-def _names(option):
-    """Programs as build-host.sh lists them, with their versions."""
-    return subprocess.run([os.path.join(HERE, "build-host.sh"), option], capture_output=True, text=True,
-                          check=True).stdout.split()
+@functools.cache
 def _said(option):
     """What build-host.sh prints, asked once per session: programs with their versions, or a directory."""
     return subprocess.run([BUILD_HOST, option], capture_output=True, text=True, check=True).stdout.strip()
