@@ -85,6 +85,7 @@ static const struct note NOTES[] = {
     {NGINX "fastcgi-params-configmap", FORM_NAME, .kind = "ConfigMap"},
     {NGINX "server-alias", FORM_HOSTS},
     {NGINX "auth-url", FORM_ALONE},
+    {NGINX "from-to-www-redirect", FORM_ALONE}, /* the name without www, or with it */
     {NGINX "mirror-target", FORM_ALONE},
     {"nginx.org/policies", FORM_ALONE},
     {"nginx.org/basic-auth-secret", FORM_NAME, .kind = "Secret"},

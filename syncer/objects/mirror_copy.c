@@ -279,7 +279,8 @@ struct copy {
     struct str ns, name;
     struct str record;
     cJSON *virtual_, *wanted;
-    bool hidden; /* what decides whether it is wanted cannot be read: it stays as it is */
+    cJSON *status; /* wanted, where it has a subresource of its own; NULL: none */
+    bool hidden;   /* what decides whether it is wanted cannot be read: it stays as it is */
 };
 
 static bool is_marked(const cJSON *object)
@@ -430,36 +431,21 @@ static bool is_right(const struct copy *c)
     return has_all(c->virtual_, c->wanted);
 }
 
-/* A field that cannot be changed: the copy is deleted, and the next run creates it. */
-static void on_updated(struct reconcile *r, void *ctx, const struct err *err,
-                       const struct store_object *object)
-{
-    struct copy *c = ctx;
-
-    (void)object;
-    if (!err)
-        return;
-    if (err->kind == &ERR_INVALID)
-        reconcile_delete(r, c->resource, c->ns, c->name, meta_uid(c->virtual_), NULL);
-    else
-        reconcile_take(r, err);
-}
-
 /* A status with a subresource of its own is written there, after everything else is right. */
-static cJSON *take_status(struct copy *c)
+static void take_status(struct copy *c)
 {
-    cJSON *ret = json_get(c->wanted, "status");
+    const cJSON *status = json_get(c->wanted, "status");
 
-    if (!ret || !resource_sub(c->resource, STR("status")))
-        return NULL;
-    ret = json_copy(c->arena, ret);
+    if (!status || !resource_sub(c->resource, STR("status")))
+        return;
+    c->status = json_copy(c->arena, status);
     json_remove(c->wanted, "status");
-    return ret;
 }
 
-static void update_status(struct copy *c, cJSON *status)
+static void update_status(struct copy *c)
 {
     const cJSON *now = json_get(c->virtual_, "status");
+    cJSON *status = c->status;
     bool exact = c->resource->crd && resource_sub(c->resource, STR("status"));
 
     if (exact ? !json_count(now) == !json_count(status) &&
@@ -473,14 +459,32 @@ static void update_status(struct copy *c, cJSON *status)
     reconcile_update_status(c->run, c->resource, c->virtual_);
 }
 
+/* A field that cannot be changed: the copy is deleted, and the next run creates it. An update that
+ * changed nothing brings no other run. */
+static void on_updated(struct reconcile *r, void *ctx, const struct err *err,
+                       const struct store_object *object)
+{
+    struct copy *c = ctx;
+    struct str before = json_str_at(c->virtual_, "metadata.resourceVersion");
+
+    if (!err) {
+        if (object && str_eq(arena_printf(c->arena, "%lld", (long long)object->revision), before))
+            update_status(c);
+        return;
+    }
+    if (err->kind == &ERR_INVALID)
+        reconcile_delete(r, c->resource, c->ns, c->name, meta_uid(c->virtual_), NULL);
+    else
+        reconcile_take(r, err);
+}
+
 static void update_copy(struct copy *c)
 {
-    cJSON *status = take_status(c);
-
+    take_status(c);
     if (str_eqc(c->record, MIRROR_CREATING))
         record_put(c->arena, c->mirror, c->ns, c->name, meta_uid(c->virtual_));
     if (is_right(c)) {
-        update_status(c, status);
+        update_status(c);
         return;
     }
     reconcile_update(c->run, c->resource, put_right(c));

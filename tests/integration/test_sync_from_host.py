@@ -592,6 +592,35 @@ def test_patches_of_custom_resources(host, tenant):
         host.delete_namespace(source)
 
 
+def test_a_default_in_place_of_a_dropped_field(host, tenant):
+    """It makes the copy another than is wanted for ever; its status follows all the same."""
+    tag = "t" + secrets.token_hex(3)
+    group, source = f"g{tag}.example.com", f"source-{tag}"
+    host.create_namespace(source)
+    definition = crd(group=group)
+    path = f"/apis/{group}/v1/namespaces/%s/crontabs"
+    vc = tenant("defaults", config={"sync": {"fromHost": {"customResources": {f"crontabs.{group}": {
+        "enabled": True, "scope": "Namespaced", "mappings": {"byName": {f"{source}/*": "jobs/*"}},
+        "patches": [{"path": "spec.replicas", "drop": True}]}}}}})
+
+    def status(n):
+        host.api.patch(path % source + "/c/status", {"status": {"replicas": n}})
+        eventually(lambda: vc.api.get(path % "jobs" + "/c").get("status") == {"replicas": n}, 30, "the status", also=(404,))
+
+    host.api.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
+    try:
+        eventually(lambda: host.api.post(path % source, {
+            "apiVersion": f"{group}/v1", "kind": "CronTab", "metadata": {"name": "c"},
+            "spec": {"cronSpec": "* * * * *", "replicas": 7}}), 60, "the definition", also=(404,))
+        vc.kubectl.apply(definition)
+        assert shown(vc, path % "jobs" + "/c")["spec"] == {"cronSpec": "* * * * *", "replicas": 1}
+        status(1)
+        status(2)
+    finally:
+        host.api.delete(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/crontabs.{group}")
+        host.delete_namespace(source)
+
+
 def test_csi_nodes_and_capacities(host, tenant):
     tag = "t" + secrets.token_hex(3)
     driver, zone = f"csi-{tag}.example.com", "topology.kubernetes.io/zone"

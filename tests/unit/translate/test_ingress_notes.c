@@ -197,6 +197,7 @@ static void keys_that_must_be_listed_themselves(void **state)
     static const char *const keys[] = {NGINX "server-snippet",
                                        NGINX "configuration-snippet",
                                        NGINX "auth-url",
+                                       NGINX "from-to-www-redirect",
                                        NGINX "mirror-target",
                                        "nginx.org/server-snippets",
                                        "traefik.ingress.kubernetes.io/router.pathmatcher",
