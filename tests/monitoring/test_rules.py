@@ -33,6 +33,11 @@ ALERTS = {
                              {'sublet_fleet_nodes{pool="",state="cordoned"}': "1x9000"}),
     "SubletFleetMaintenanceOverdue": ({'sublet_fleet_pool_unavailable{pool="a",state="overdue"}': "1x9000"}, {"pool": "a"},
                                       {'sublet_fleet_pool_unavailable{pool="a",state="draining"}': "1x9000"}),
+    "SubletFleetPoolCondition": (
+        {'sublet_fleet_pool_condition{condition="Fenced",pool="a",status="false"}': "1x9000",
+         'sublet_fleet_pool_condition{condition="Overcommitted",pool="a",status="false"}': "1x9000"}, {"condition": "Fenced", "pool": "a"},
+        {'sublet_fleet_pool_condition{condition="Ready",pool="a",status="false"}': "0x9000",
+         'sublet_fleet_pool_condition{condition="Ready",pool="a",status="true"}': "1x9000"}),
     "SubletFleetMisuse": ({'sublet_fleet_misuse_pods{pool="a",tenant="t"}': "1x9000"}, {"pool": "a", "tenant": "t"},
                           {'sublet_fleet_misuse_pods{pool="a",tenant="t"}': "0x9000"}),
     "SubletFleetIdleGPUs": ({'sublet_fleet_idle_held_gpus{pool="a",state="warm",tenant="t"}': "1x9000",
