@@ -77,14 +77,25 @@ static void on_trail(void *ctx, const struct db_trail *t)
         loss->over = true;
 }
 
-/* The row is void. Without a copy of it the next start removes it. */
-static void drop_row(struct store *s, int64_t revision)
+bool damage_may_drop(struct store *s, struct db *db)
 {
-    if (!s->damage.unkept)
+    struct damage *d = &s->damage;
+
+    if (!d->unkept && !d->kept) {
+        d->kept = db_keep_rows(db, true);
+        d->unkept = !d->kept;
+    }
+    return !d->unkept;
+}
+
+/* The row is void. Without a copy of it the next start removes it. */
+static void drop_row(struct store *s, struct db *db, int64_t revision)
+{
+    if (damage_may_drop(s, db))
         history_drop_row(&s->history, revision);
 }
 
-static void quarantine(struct store *s, struct table *t, struct object_entry *e,
+static void quarantine(struct store *s, struct db *db, struct table *t, struct object_entry *e,
                        const struct store_object *key, int64_t revision)
 {
     const struct store_object *o = store_object_new(&(struct db_version){
@@ -92,38 +103,38 @@ static void quarantine(struct store *s, struct table *t, struct object_entry *e,
     const struct store_object *before = table_entry_commit(s, t, e, o);
 
     if (before)
-        drop_row(s, before->revision);
+        drop_row(s, db, before->revision);
     store_object_unref(before);
     e->quarantined = true;
     s->quarantined++;
 }
 
-static struct object_entry *quarantine_name(struct store *s, struct table *t, struct str ns,
-                                            struct str name, int64_t revision)
+static struct object_entry *quarantine_name(struct store *s, struct db *db, struct table *t,
+                                            struct str ns, struct str name, int64_t revision)
 {
     struct store_object key = {.ns = ns, .name = name};
     struct object_entry *e = table_find_or_add(t, &key);
 
-    quarantine(s, t, e, &key, revision);
+    quarantine(s, db, t, e, &key, revision);
     return e;
 }
 
-static void apply_to_entry(struct store *s, struct table *t, struct object_entry *e,
+static void apply_to_entry(struct store *s, struct db *db, struct table *t, struct object_entry *e,
                            const struct loss *loss)
 {
     if (loss->type != STORE_DELETED) {
-        quarantine(s, t, e, table_entry_key(e), loss->revision);
+        quarantine(s, db, t, e, table_entry_key(e), loss->revision);
         return;
     }
     const struct store_object *before = table_entry_commit(s, t, e, NULL);
 
-    drop_row(s, before->revision);
-    drop_row(s, loss->revision);
+    drop_row(s, db, before->revision);
+    drop_row(s, db, loss->revision);
     table_entry_settle(t, e);
     store_object_unref(before);
 }
 
-static void apply_to_entries(struct store *s, const struct loss_list *l)
+static void apply_to_entries(struct store *s, struct db *db, const struct loss_list *l)
 {
     struct sum *sum = db_sum_new();
 
@@ -137,7 +148,7 @@ static void apply_to_entries(struct store *s, const struct loss_list *l)
             if (!loss || loss->over)
                 continue;
             loss->over = true;
-            apply_to_entry(s, t, e, loss);
+            apply_to_entry(s, db, t, e, loss);
         }
     }
     db_sum_free(sum);
@@ -169,7 +180,7 @@ int damage_resolve(struct store *s, struct db *db, struct loss_list *l, struct e
     if (!l->n && !s->damage.history)
         return 0;
     if (l->n) {
-        s->damage.unkept = !db_keep_rows(db);
+        s->damage.unkept = !db_keep_rows(db, false);
         qsort(l->items, l->n, sizeof(*l->items), loss_cmp);
     }
     if (s->revision < 1)
@@ -183,17 +194,18 @@ int damage_resolve(struct store *s, struct db *db, struct loss_list *l, struct e
             continue;
         loss->over = true;
         s->damage.superseded++;
-        drop_row(s, loss->revision);
+        drop_row(s, db, loss->revision);
     }
-    apply_to_entries(s, l);
+    apply_to_entries(s, db, l);
     for (size_t i = 0; i < l->n; i++) {
         struct loss *loss = &l->items[i];
         if (loss->over)
             continue;
         if (loss->type == STORE_DELETED)
-            drop_row(s, loss->revision);
+            drop_row(s, db, loss->revision);
         else if (loss->resource)
-            quarantine_name(s, table_get(s, loss->resource), loss->ns, loss->name, loss->revision);
+            quarantine_name(s, db, table_get(s, loss->resource), loss->ns, loss->name,
+                            loss->revision);
         else
             add_lost_key(s, loss);
     }
@@ -222,7 +234,7 @@ struct object_entry *damage_entry(struct store *s, struct table *t, struct str n
     struct lost_key *lost = bsearch(&probe, d->lost, d->n_lost, sizeof(probe), key_cmp);
     if (!lost)
         return NULL;
-    e = quarantine_name(s, t, ns, name, lost->revision);
+    e = quarantine_name(s, NULL, t, ns, name, lost->revision);
     s->latest_objects++; /* loading is over: both counts are kept */
     size_t at = (size_t)(lost - d->lost);
     s->latest_bytes += store_object_size(e->committed);

@@ -43,6 +43,7 @@ struct damage {
     size_t unattributed;    /* damaged rows of which not even the key is known */
     size_t superseded;      /* lost versions that were not the newest */
     bool history;           /* events were lost, so none is kept */
+    bool kept;              /* there is a copy of the file as it was found */
     bool unkept;            /* no copy of the damaged rows was made, so none is removed */
 };
 
@@ -51,6 +52,9 @@ void damage_loss_add(struct loss_list *l, const struct db_version *v, const stru
 void damage_losses_free(struct loss_list *l);
 /* Hides what the losses concern. After all versions were loaded. */
 int damage_resolve(struct store *s, struct db *db, struct loss_list *l, struct err *err) MUST_CHECK;
+/* Before a row is removed: is there a copy of the file with all its damaged rows? One of an earlier
+ * damage is none. */
+bool damage_may_drop(struct store *s, struct db *db);
 void damage_record(struct store *s, unsigned kind, struct str key);
 /* The record is written: true when a damaged row of its key stood in its place. */
 bool damage_record_over(struct store *s, unsigned kind, struct str key);

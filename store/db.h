@@ -57,10 +57,11 @@ enum db_report {
 /* A report is durable together with what was made good, and starts repeat it for so long. */
 #define DB_REPORT_S 86400
 void db_state(const struct db *db, struct db_state *ret);
-/* Keeps a copy of the file with its damaged rows beside it, <file>.damaged, unless there is one.
+/* Keeps a copy of the file with its damaged rows beside it, <file>.damaged, unless there is one;
+ * these: unless there is one of these bytes, since one of before lacks what was damaged later.
  * False: the disk does not take it now. It is made then before the first write of a file that was
  * open for reading alone, and once a full disk has room; until the next start its rows stay. */
-bool db_keep_rows(struct db *db);
+bool db_keep_rows(struct db *db, bool these);
 /* One transaction; durable when it returns 0, and without effect when it returns -1. */
 int db_commit(struct db *db, const struct op *ops, size_t n, struct err *err) MUST_CHECK;
 /* After a commit was answered: moves the log into the file when it has grown. Errors show up in a

@@ -116,5 +116,5 @@ void db_probe(struct db *db)
     else
         db->disk = db_fold(db) && db_reserve_fill(db, true) ? STORE_DISK_WRITABLE : STORE_DISK_FULL;
     if (db->keep_due && !db->disk)
-        (void)db_keep_rows(db);
+        (void)db_keep_rows(db, false);
 }

@@ -142,27 +142,6 @@ static int keep_as(struct db *db, const char *to, struct err *err)
     return result;
 }
 
-static int keep_rows(struct db *db)
-{
-    char *to = numbered(db->file, "damaged", 1);
-    bool there;
-    int result = db_is_there(to, &there, NULL);
-
-    if (!result && !there)
-        result = keep_as(db, to, NULL);
-    mem_free(to);
-    return result;
-}
-
-bool db_keep_rows(struct db *db)
-{
-    enum store_disk met = db->met;
-
-    db->keep_due = db->read_only || keep_rows(db);
-    db->met = met;
-    return !db->keep_due;
-}
-
 int db_keep_damaged(struct db *db, struct err *err)
 {
     char *to;
@@ -221,4 +200,25 @@ int db_keep_version(struct db *db, const char *suffix, struct err *err)
 
     mem_free(to);
     return result;
+}
+
+static int keep_first(struct db *db)
+{
+    char *to = numbered(db->file, "damaged", 1);
+    bool there;
+    int result = db_is_there(to, &there, NULL);
+
+    if (!result && !there)
+        result = keep_as(db, to, NULL);
+    mem_free(to);
+    return result;
+}
+
+bool db_keep_rows(struct db *db, bool these)
+{
+    enum store_disk met = db->met;
+
+    db->keep_due = db->read_only || (these ? db_keep_version(db, "damaged", NULL) : keep_first(db));
+    db->met = met;
+    return !db->keep_due;
 }

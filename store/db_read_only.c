@@ -156,7 +156,7 @@ int db_reopen(struct db *db)
     if (!db_open_writable(db, NULL)) {
         if (is_the_same(db, &before)) {
             if (db->keep_due)
-                (void)db_keep_rows(db);
+                (void)db_keep_rows(db, false);
             return 0;
         }
         db->met = STORE_DISK_READ_ONLY;

@@ -159,7 +159,7 @@ static int settle_damage(struct loading *l, struct db *db, struct err *err)
     /* What is explained can go. What is not stays, and is found again by every start. */
     if (d->unattributed || d->unkept)
         return 0;
-    for (size_t i = 0; i < l->bad_rows; i++)
+    for (size_t i = 0; i < l->bad_rows && damage_may_drop(l->store, db); i++)
         history_drop_row(&l->store->history, l->bad[i]);
     if (l->mend)
         (void)!db_mend(db, NULL); /* else the next start does */

@@ -263,6 +263,44 @@ static void test_every_damaged_file_stays(void **state)
     fixture_fini(&f);
 }
 
+static void damage_row(struct fixture *f, int64_t revision)
+{
+    char sql[96];
+
+    snprintf(sql, sizeof(sql), "UPDATE version SET sum = 1 WHERE revision = %lld",
+             (long long)revision);
+    damage(f, sql);
+    for (int i = 0; i < 2; i++) { /* what is known of it already makes no other copy */
+        fixture_open(f);
+        put(f, "b", "after", 1);
+        assert_true(fixture_sync(f));
+        fixture_close(f);
+    }
+}
+
+/* A row that is removed is in a copy, also where there is one of an earlier damage. */
+static void test_removed_rows_are_kept(void **state)
+{
+    struct fixture *f = *state;
+    int64_t newest;
+
+    fill(f);
+    damage_row(f, 3); /* of x, whose row before it goes */
+    assert_true(file_size(f, "state.db.damaged") > 0);
+    assert_int_equal(file_size(f, "state.db.damaged.2"), -1);
+    damage_row(f, 4); /* of y: it stays where it is */
+    assert_int_equal(file_size(f, "state.db.damaged.2"), -1);
+
+    fixture_open(f);
+    put(f, "a", "z", 1);
+    newest = put(f, "a", "z", 2);
+    assert_true(fixture_sync(f));
+    fixture_close(f);
+    damage_row(f, newest);
+    assert_true(file_size(f, "state.db.damaged.2") > 0);
+    assert_int_equal(file_size(f, "state.db.damaged.3"), -1);
+}
+
 static void on_rebuilt(void *ctx, const struct err *err)
 {
     int *rebuilt = ctx;
@@ -579,6 +617,7 @@ int main(void)
     const struct CMUnitTest tests[] = {TEST(rows),
                                        TEST(pages),
                                        TEST(every_damaged_file_stays),
+                                       TEST(removed_rows_are_kept),
                                        TEST(rebuild),
                                        TEST(both_accounts),
                                        TEST(lost_log_that_cannot_be_looked_at),
