@@ -339,7 +339,7 @@ static bool all_replay(const struct options *o, struct result *r)
 
 /* --- planted defects --- */
 
-enum { MOST_SEEDS = 200 };
+enum { MOST_SEEDS = 1000 };
 
 static void allow(struct script *s, const struct plant *p)
 {
@@ -347,17 +347,18 @@ static void allow(struct script *s, const struct plant *p)
     s->allowed[CLASS_TWO] = s->allowed[CLASS_DOWN] = p->second;
 }
 
-/* The judge of this defect notices it; one that gets away in some history does not in all. */
+/* The judge of this defect notices it; one that gets away in some history, or meets another judge
+ * first, does not in all. */
 static bool bites(struct script script, struct result *r, const struct plant *p)
 {
     script.plant = p;
     allow(&script, p);
     for (unsigned i = 0; i < MOST_SEEDS; i++, script.seed++) {
         run_one(&script, r);
-        if (!*r->message)
+        if (!*r->message || !strstr(r->kind, p->breaks))
             continue;
         printf("%s, seed %llu: %s\n", p->name, (unsigned long long)script.seed, r->message);
-        return strstr(r->kind, p->breaks) != NULL;
+        return true;
     }
     printf("%s: no judge notices it in %d histories\n", p->name, MOST_SEEDS);
     return false;
