@@ -23,6 +23,9 @@ ALERTS = {
     "SubletFleetNotObserving": ({"sublet_fleet_leader": "0x9000"}, {}, {"sublet_fleet_leader": "1x9000"}),
     "SubletFleetBehind": ({"sublet_fleet_leader": "1x9000", "sublet_fleet_unseen_seconds": "61x9000"}, {},
                           {"sublet_fleet_leader": "1x9000", "sublet_fleet_unseen_seconds": "60x9000"}),
+    "SubletFleetCountersStale": (  # the first sample is at second 0
+        {"sublet_fleet_leader": "1x9000", "sublet_fleet_gpu_counted_timestamp_seconds": "-3601x9000"}, {},
+        {"sublet_fleet_leader": "1x9000", "sublet_fleet_gpu_counted_timestamp_seconds": "0+60x9000"}),
     "SubletFleetUnhealthyGPUs": ({'sublet_fleet_unhealthy_gpus{pool="a"}': "2x9000", 'sublet_fleet_unhealthy_gpus{pool="b"}': "0x9000"},
                                  {"pool": "a"}, {'sublet_fleet_unhealthy_gpus{pool="a"}': "0x9000"}),
     "SubletFleetNodesNotHealthy": ({'sublet_fleet_nodes{pool="a",state="not-ready"}': "1x9000"}, {"pool": "a", "state": "not-ready"},
