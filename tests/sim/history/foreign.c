@@ -2,9 +2,9 @@
 /* An admin who puts a file and a log together that do not belong to each other: of two moments of
  * one store, or of two stores. The pair is opened at once, on a disk of its own, and forgotten: the
  * history goes on with what was there. What a start must notice is in store/db_mark.c, and what it
- * cannot in docs/decisions/log-stays.md. Must never demand the latter: a log without a transaction
- * of a process that served may have no mark, and a file that a fold left unsynced may be of no
- * moment without its own log. */
+ * cannot in docs/decisions/log-stays.md. Must never demand the latter: a log may have no mark, also
+ * that of a process that served, once it was folded; and a file that a fold left unsynced may be of
+ * no moment without its own log. */
 #include "foreign.h"
 
 #include <stdio.h>
@@ -37,7 +37,7 @@ struct past {
     struct disk *disk;
     struct found own;    /* of the file with its log */
     unsigned generation; /* of the world; OTHER: of another store */
-    bool marked;         /* the log has a transaction of a process that served */
+    bool marked;         /* the log says which file it follows, and the file alone does not yet */
 };
 enum { MOST_PASTS = 4 };
 static const unsigned OTHER = ~0u;
@@ -153,6 +153,16 @@ static void open_pair(struct world *w, const struct past *file, const struct pas
 
 /* --- what there is --- */
 
+static bool is_marked(struct world *w, const struct past *p)
+{
+    struct disk *both = history_next_disk(w, p->disk), *alone = history_next_disk(w, p->disk);
+
+    disk_take(alone, history_next_disk(w, NULL), LOG);
+    mkdir(disk_path(both), 0700);
+    mkdir(disk_path(alone), 0700);
+    return opened_mark(disk_path(both)) != opened_mark(disk_path(alone));
+}
+
 static bool take_past(struct world *w, struct past *ret)
 {
     struct life *l = w->lives[0];
@@ -164,7 +174,7 @@ static bool take_past(struct world *w, struct past *ret)
 
     life_kill(l, dice_below(&w->moment, DICE_ACTION, 2) != 0);
     *ret = (struct past){.disk = history_next_disk(w, w->disk), .generation = w->generation};
-    ret->marked = wrote && disk_size(ret->disk, LOG) > EMPTY;
+    ret->marked = wrote && disk_size(ret->disk, LOG) > EMPTY && is_marked(w, ret);
     look_at_own(w, ret, &ret->own);
     judge_own(ret, seen);
     return true;

@@ -116,3 +116,21 @@ void opened_forget(const char *path, const char *key)
         world_trace("the file keeps its %s: %s", key, sqlite3_errmsg(db));
     sqlite3_close(db);
 }
+
+int64_t opened_mark(const char *path)
+{
+    char file[512];
+    sqlite3 *db;
+    sqlite3_stmt *q = NULL;
+    int64_t mark = 0;
+
+    snprintf(file, sizeof(file), "%.480s/state.db", path);
+    if (!sqlite3_open(file, &db) &&
+        !sqlite3_exec(db, "PRAGMA locking_mode=EXCLUSIVE", NULL, NULL, NULL) &&
+        !sqlite3_prepare_v2(db, "SELECT value FROM meta WHERE key = 'log'", -1, &q, NULL) &&
+        sqlite3_step(q) == SQLITE_ROW)
+        mark = sqlite3_column_int64(q, 0);
+    sqlite3_finalize(q);
+    sqlite3_close(db);
+    return mark;
+}

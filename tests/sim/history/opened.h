@@ -25,3 +25,5 @@ void opened_write(struct opened *o, unsigned n);
 uint64_t opened_hash(struct opened *o);
 /* Of the closed file at this path: removes a row of meta from it, and leaves it without a log. */
 void opened_forget(const char *path, const char *key);
+/* Which log the closed file at this path belongs to, by store/db_mark.c; 0: it does not say. */
+int64_t opened_mark(const char *path);
