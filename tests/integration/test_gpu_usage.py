@@ -63,7 +63,8 @@ def test_usage_follows_pods_and_the_line(vc):
     assert float(now.pop("queue_oldest_seconds")) >= 0
     assert now == {"quota_limit": "3", "quota_guarantee": "1", "quota_used": "2", "quota_borrowed": "1",
                    "queue_depth": "2", "queue_gpus": "5", "queue_wait_seconds_count": "0",
-                   "pod_scheduling_seconds_count": "1", "pods_created_total": "3"}
+                   "pod_scheduling_seconds_count": "1", "pods_created_total": "3", "pods_reclaimed_total": "0",
+                   "reclaimed_gpu_seconds_total": "0"}
     eventually(lambda: float(k.json("get", "clustergpuusage", "shared")["status"]["gpuHours"]) > 0, 60, "a thousandth of a GPU hour")
     assert "gpuHours" not in status and "namespaces" not in status and "mode" not in status
     whole = k.json("get", "clustergpuusage", "shared")["status"]
