@@ -31,16 +31,6 @@ static int64_t time_at(const cJSON *object, const char *path)
     return time_parse(json_str_at(object, path), &us) ? us : 0;
 }
 
-static const cJSON *condition(const cJSON *object, const char *type)
-{
-    json_each(c, json_path(object, "status.conditions"))
-    {
-        if (str_eqc(json_str(json_get(c, "type")), type))
-            return c;
-    }
-    return NULL;
-}
-
 static int64_t units_in(const cJSON *value)
 {
     struct quantity q;
@@ -74,7 +64,7 @@ static bool selects(const struct config_pool *pool, const cJSON *labels)
 
 bool fact_node_is_down(const cJSON *node)
 {
-    return !str_eqc(json_str(json_get(condition(node, "Ready"), "status")), "True");
+    return !str_eqc(json_str(json_get(condition_of(node, "Ready"), "status")), "True");
 }
 
 /* Parts are of the whole GPUs that the node shows. */
@@ -100,7 +90,7 @@ static struct rational sum_of(const struct config_pool *pool, const cJSON *map)
 void fact_node(const cJSON *node, const struct config_pool *pools, size_t n_pools,
                struct fact_node *ret)
 {
-    const cJSON *labels = json_path(node, "metadata.labels"), *ready = condition(node, "Ready");
+    const cJSON *labels = json_path(node, "metadata.labels"), *ready = condition_of(node, "Ready");
     struct rational usable;
 
     *ret = (struct fact_node){.name = json_str_at(node, "metadata.name"),
@@ -154,7 +144,7 @@ static struct str host_owner(struct arena *a, const cJSON *pod)
 
 static int64_t begin_of(const cJSON *pod)
 {
-    const cJSON *scheduled = condition(pod, "PodScheduled");
+    const cJSON *scheduled = condition_of(pod, "PodScheduled");
     int64_t at = str_eqc(json_str(json_get(scheduled, "status")), "True")
                      ? time_at(scheduled, "lastTransitionTime")
                      : 0;
@@ -187,7 +177,7 @@ static bool is_reclaimed(const cJSON *pod)
 /* "PreemptionByScheduler", "EvictionByEvictionAPI", ...: why the host ended it, or is about to. */
 static struct str disruption_of(const cJSON *pod)
 {
-    const cJSON *target = condition(pod, "DisruptionTarget");
+    const cJSON *target = condition_of(pod, "DisruptionTarget");
 
     if (str_eqc(json_str(json_get(target, "status")), "True"))
         return json_str(json_get(target, "reason"));

@@ -334,57 +334,49 @@ static void test_a_secret_that_is_given_is_filled(void **state)
     sim_free(s);
 }
 
-/* Of another virtual cluster, or of none: it stays as it is. */
+/* The Secret that is there, of this metadata beside its name, stays as it is. */
+static void expect_kept(unsigned seed, const char *options, const char *metadata)
+{
+    struct sim *s = sim_new(seed, options);
+
+    sim_until(s, account_is_there, "the default service account");
+    fake_host_put(s->host, "secrets",
+                  arena_printf(s->arena,
+                               "{\"metadata\":{\"name\":\"given\",%s},"
+                               "\"data\":{\"value\":\"b2xk\"}}",
+                               metadata)
+                      .p);
+    syncer_publish_kubeconfig_more(s->syncer, 0, STR("ours"));
+    expect(s, "KubeconfigSecretExists", "is not made for it");
+    assert_true(str_eqc(json_str_at(secret(s, "given"), "data.value"), "b2xk"));
+    sim_free(s);
+}
+
+/* Of another virtual cluster, or of none. */
 static void test_a_secret_that_is_not_given_is_kept(void **state)
 {
-    static const char *const others[] = {"{}", "{\"sublet.dev/kubeconfig\":\"another\"}"};
+    static const char options[] = "kubeconfig: {additionalSecrets: [{name: given}]}\n";
 
     (void)state;
-    for (unsigned i = 0; i < COUNT(others); i++) {
-        struct sim *s = sim_new(38 + i, "kubeconfig: {additionalSecrets: [{name: given}]}\n");
-
-        sim_until(s, account_is_there, "the default service account");
-        fake_host_put(s->host, "secrets",
-                      arena_printf(s->arena,
-                                   "{\"metadata\":{\"name\":\"given\",\"annotations\":%s},"
-                                   "\"data\":{\"value\":\"b2xk\"}}",
-                                   others[i])
-                          .p);
-        syncer_publish_kubeconfig_more(s->syncer, 0, STR("ours"));
-        expect(s, "KubeconfigSecretExists", "is not made for it");
-        assert_true(str_eqc(json_str_at(secret(s, "given"), "data.value"), "b2xk"));
-        sim_free(s);
-    }
+    expect_kept(38, options, "\"annotations\":{}");
+    expect_kept(39, options, "\"annotations\":{\"sublet.dev/kubeconfig\":\"another\"}");
 }
 
 /* Two host namespaces can have a virtual cluster of one name, each with the Lease of it. Where both
  * name the same Secret of a third, the first keeps it. */
+#define OF_NAMESAKE(more)                                                                          \
+    "\"labels\":{\"app.kubernetes.io/managed-by\":\"sublet\","                                     \
+    "\"app.kubernetes.io/instance\":\"sim\"},\"annotations\":{" more                               \
+    "\"sublet.dev/cluster-uid\":\"another\","                                                      \
+    "\"sublet.dev/epoch\":\"00000000000000000000000000000001\"}"
 static void test_a_secret_of_a_namesake_is_kept(void **state)
 {
     static const char options[] =
         "kubeconfig: {additionalSecrets: [{name: given, namespace: argocd}]}\n";
-    static const char *const notes[] = {"", "\"sublet.dev/kubeconfig\":\"sim\","};
 
     (void)state;
-    for (unsigned i = 0; i < COUNT(notes); i++) {
-        struct sim *s = sim_new(41 + i, options);
-
-        sim_until(s, account_is_there, "the default service account");
-        fake_host_put(s->host, "secrets",
-                      arena_printf(s->arena,
-                                   "{\"metadata\":{\"name\":\"given\",\"labels\":{"
-                                   "\"app.kubernetes.io/managed-by\":\"sublet\","
-                                   "\"app.kubernetes.io/instance\":\"sim\"},\"annotations\":{%s"
-                                   "\"sublet.dev/cluster-uid\":\"another\","
-                                   "\"sublet.dev/epoch\":\"00000000000000000000000000000001\"}},"
-                                   "\"data\":{\"value\":\"b2xk\"}}",
-                                   notes[i])
-                          .p);
-        syncer_publish_kubeconfig_more(s->syncer, 0, STR("ours"));
-        expect(s, "KubeconfigSecretExists", "is not made for it");
-        assert_true(str_eqc(json_str_at(secret(s, "given"), "data.value"), "b2xk"));
-        sim_free(s);
-    }
+    expect_kept(41, options, OF_NAMESAKE(""));
+    expect_kept(42, options, OF_NAMESAKE("\"sublet.dev/kubeconfig\":\"sim\","));
 }
 
 static void test_unpublished_kubeconfig_is_reported(void **state)

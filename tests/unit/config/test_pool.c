@@ -402,7 +402,7 @@ static void mistakes(void **state)
 }
 
 /* What keeps a tenant off the nodes of others, and devices that no quota counts. */
-/* The driver shares slices of MIG by time; they keep nobody's pods apart then. */
+/* The driver shares slices of MIG by time: they do not keep the pods of tenants apart then. */
 static void slices_are_shared_by_one_tenant(void **state)
 {
     struct config_fixture *f = *state;

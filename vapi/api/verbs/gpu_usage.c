@@ -64,7 +64,7 @@ void call_gpu_usage(struct call *c)
     struct err err;
 
     err_init(&err, c->arena);
-    if (c->api->usage_gone) { /* what nobody knows is not empty */
+    if (c->api->usage_gone) { /* unknown, which is not empty */
         err_set(&err, &ERR_UNAVAILABLE, "the usage of GPUs is not known: this process is closing");
         call_error(c, &err);
     } else if (c->verb == CALL_WATCH)
