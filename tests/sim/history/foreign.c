@@ -18,10 +18,9 @@
 #include "judge.h"
 #include "opened.h"
 
-#define DATA  "state.db"
-#define LOG   "state.db-wal"
-#define KEPT  "state.db-wal.damaged"
-#define EMPTY 32 /* the bytes of a log's header */
+#define DATA "state.db"
+#define LOG  "state.db-wal"
+#define KEPT "state.db-wal.damaged"
 
 /* What a start finds. */
 struct found {
@@ -170,11 +169,10 @@ static bool take_past(struct world *w, struct past *ret)
     if (!l || l->dead || !life_serves(l))
         return false;
     int64_t seen = store_revision(l->store);
-    bool wrote = seen > l->first;
 
     life_kill(l, dice_below(&w->moment, DICE_ACTION, 2) != 0);
     *ret = (struct past){.disk = history_next_disk(w, w->disk), .generation = w->generation};
-    ret->marked = wrote && disk_size(ret->disk, LOG) > EMPTY && is_marked(w, ret);
+    ret->marked = is_marked(w, ret);
     look_at_own(w, ret, &ret->own);
     judge_own(ret, seen);
     return true;
