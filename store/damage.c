@@ -234,6 +234,7 @@ struct object_entry *damage_entry(struct store *s, struct table *t, struct str n
     struct lost_key *lost = bsearch(&probe, d->lost, d->n_lost, sizeof(probe), key_cmp);
     if (!lost)
         return NULL;
+    /* No version of it was loaded, so none is dropped: that would need the file. */
     e = quarantine_name(s, NULL, t, ns, name, lost->revision);
     s->latest_objects++; /* loading is over: both counts are kept */
     size_t at = (size_t)(lost - d->lost);
