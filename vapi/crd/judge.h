@@ -10,14 +10,16 @@
 struct judge_work {
     size_t steps;     /* remaining */
     unsigned pattern; /* budget, see pattern_holds() */
+    bool spent, told; /* no steps were left for something; an error says so */
 };
 
 struct judge {
     const struct crd_version *v;
     struct field_errors *errors;
-    struct arena *arena; /* scratch; errors, or an alternative, have another */
+    struct arena *arena; /* scratch */
     struct judge_work *work;
     size_t matched; /* checks that held: finds the closest alternative */
+    bool silent;    /* errors are counted, none is said */
 };
 
 /* Validates one value against one node, with paths from there; crd_prune_value: without unknown

@@ -16,9 +16,10 @@ static void judge(struct judge *j, uint32_t node, const cJSON *value, const cJSO
 /* Further errors are counted without a message. */
 #define MAX_MESSAGES 200
 
+/* Whether the caller shall say what is wrong; it is counted here where not. */
 static bool speak(struct judge *j)
 {
-    if (j->errors->n < MAX_MESSAGES)
+    if (!j->silent && j->errors->n < MAX_MESSAGES)
         return true;
     j->errors->n++;
     return false;
@@ -177,12 +178,20 @@ static void judge_number(struct judge *j, const struct schema_node *n, const str
 
 /* --- strings --- */
 
-static void at_least(struct judge *j, const cJSON *value, const char *verb, int64_t min,
-                     const char *what, const struct field_path *path)
+static void too_short(struct judge *j, const cJSON *value, int64_t min,
+                      const struct field_path *path)
 {
     if (speak(j))
         invalid(j, path, value,
-                arena_printf(j->arena, "should %s at least %lld %s", verb, (long long)min, what).p);
+                arena_printf(j->arena, "should be at least %lld chars long", (long long)min).p);
+}
+
+static void too_few(struct judge *j, int64_t count, int64_t min, const char *what,
+                    const struct field_path *path)
+{
+    if (speak(j))
+        invalid(j, path, json_new_i64(j->arena, count),
+                arena_printf(j->arena, "should have at least %lld %s", (long long)min, what).p);
 }
 
 static void judge_string(struct judge *j, const struct schema_rules *r, const cJSON *value,
@@ -196,7 +205,7 @@ static void judge_string(struct judge *j, const struct schema_rules *r, const cJ
         if (speak(j))
             field_too_long(j->errors, path, (size_t)r->max_length);
     } else if (r->min_length >= 0 && n < r->min_length) {
-        at_least(j, value, "be", r->min_length, "chars long", path);
+        too_short(j, value, r->min_length, path);
     } else if (r->pattern && !pattern_holds(r->pattern, s, &j->work->pattern)) {
         if (speak(j))
             invalid(j, path, value,
@@ -253,7 +262,7 @@ static void judge_items(struct judge *j, const struct schema_node *n, const stru
         }
     }
     if (r->min_items >= 0 && count < r->min_items)
-        at_least(j, json_new_i64(j->arena, count), "have", r->min_items, "items", path);
+        too_few(j, count, r->min_items, "items", path);
     if (r->max_items >= 0 && count > r->max_items && speak(j))
         field_too_many(j->errors, path, (size_t)count, (size_t)r->max_items);
 }
@@ -277,7 +286,7 @@ static void judge_members(struct judge *j, uint32_t node, const cJSON *object, c
     int64_t count = (int64_t)json_count(object);
 
     if (r->min_properties >= 0 && count < r->min_properties)
-        at_least(j, json_new_i64(j->arena, count), "have", r->min_properties, "properties", path);
+        too_few(j, count, r->min_properties, "properties", path);
     if (r->max_properties >= 0 && count > r->max_properties && speak(j))
         field_too_many(j->errors, path, (size_t)count, (size_t)r->max_properties);
     json_each(member, object)
@@ -299,105 +308,78 @@ static void judge_members(struct judge *j, uint32_t node, const cJSON *object, c
 
 /* --- alternatives --- */
 
-/* Moves the errors of the closest alternative into those of j. */
-static void keep_errors(struct judge *j, const struct field_errors *from)
-{
-    for (const struct err_cause *c = from->first; c && speak(j); c = c->next) {
-        struct err_cause *copy = ARENA_NEW(j->errors->arena, struct err_cause);
-
-        *copy = (struct err_cause){.type = arena_str(j->errors->arena, c->type),
-                                   .field = arena_str(j->errors->arena, c->field),
-                                   .message = arena_str(j->errors->arena, c->message)};
-        *j->errors->last = copy;
-        j->errors->last = &copy->next;
-        j->errors->n++;
-    }
-}
-
-struct trial {
-    struct arena *arena;
-    struct field_errors errors;
-    size_t matched;
-};
-
-static struct trial try_node(struct judge *j, uint32_t node, const cJSON *value,
-                             const struct field_path *path)
-{
-    struct trial t = {.arena = arena_new(0)};
-    struct field_errors errors;
-
-    field_errors_init(&errors, t.arena);
-    struct judge trial = {.v = j->v, .errors = &errors, .arena = t.arena, .work = j->work};
-    judge(&trial, node, value, NULL, path);
-    t.errors = errors;
-    t.matched = trial.matched;
-    return t;
-}
-
-/* How many alternatives hold. When none does, *best has the errors of the closest; the caller frees
- * its arena. at_most: stops after that many. */
+/* How many alternatives hold; stops after at_most. *closest: the one with most checks that held, to
+ * be judged once more for its messages. Silent, since most alternatives fail and are forgotten. */
 static size_t try_all(struct judge *j, const uint32_t *nodes, size_t n, const cJSON *value,
-                      const struct field_path *path, size_t at_most, struct trial *best)
+                      const struct field_path *path, size_t at_most, uint32_t *closest)
 {
-    size_t good = 0;
+    size_t good = 0, most = 0;
 
-    *best = (struct trial){.arena = NULL};
+    *closest = 0;
     for (size_t i = 0; i < n && good < at_most; i++) {
-        struct trial t = try_node(j, nodes[i], value, path);
-        bool better = t.errors.n && !good && (!best->arena || t.matched > best->matched);
+        struct field_errors errors;
 
-        good += t.errors.n == 0;
-        if (better || t.errors.n == 0) {
-            arena_free(best->arena);
-            *best = (struct trial){.arena = NULL};
+        field_errors_init(&errors, j->arena);
+        struct judge trial = {
+            .v = j->v, .errors = &errors, .arena = j->arena, .work = j->work, .silent = true};
+        judge(&trial, nodes[i], value, NULL, path);
+        good += !errors.n;
+        if (!*closest || trial.matched > most) {
+            *closest = nodes[i];
+            most = trial.matched;
         }
-        if (better)
-            *best = t;
-        else
-            arena_free(t.arena);
     }
     return good;
+}
+
+/* Says what is wrong with the closest alternative. */
+static void judge_closest(struct judge *j, uint32_t closest, const cJSON *value,
+                          const struct field_path *path)
+{
+    size_t matched = j->matched;
+
+    if (!j->silent)
+        judge(j, closest, value, NULL, path);
+    j->matched = matched;
 }
 
 static void judge_any(struct judge *j, const struct schema_rules *r, const cJSON *value,
                       const struct field_path *path)
 {
-    struct trial best;
+    uint32_t closest;
 
-    if (!r->n_any_of || try_all(j, r->any_of, r->n_any_of, value, path, 1, &best))
+    if (!r->n_any_of || try_all(j, r->any_of, r->n_any_of, value, path, 1, &closest))
         return;
     pathless(j, path, "must validate at least one schema (anyOf)");
-    keep_errors(j, &best.errors);
-    arena_free(best.arena);
+    judge_closest(j, closest, value, path);
 }
 
 static void judge_one(struct judge *j, const struct schema_rules *r, const cJSON *value,
                       const struct field_path *path)
 {
-    struct trial best;
+    uint32_t closest;
     size_t good;
 
     if (!r->n_one_of)
         return;
-    good = try_all(j, r->one_of, r->n_one_of, value, path, SIZE_MAX, &best);
-    if (good == 1)
+    good = try_all(j, r->one_of, r->n_one_of, value, path, SIZE_MAX, &closest);
+    if (good > 1 && speak(j))
+        pathless(j, path,
+                 arena_printf(j->arena,
+                              "must validate one and only one schema (oneOf). Found %zu valid "
+                              "alternatives",
+                              good)
+                     .p);
+    if (good)
         return;
-    pathless(j, path,
-             good ? arena_printf(j->arena,
-                                 "must validate one and only one schema (oneOf). Found %zu valid "
-                                 "alternatives",
-                                 good)
-                        .p
-                  : "must validate one and only one schema (oneOf). Found none valid");
-    if (best.arena)
-        keep_errors(j, &best.errors);
-    arena_free(best.arena);
+    pathless(j, path, "must validate one and only one schema (oneOf). Found none valid");
+    judge_closest(j, closest, value, path);
 }
 
 static void judge_combined(struct judge *j, const struct schema_rules *r, const cJSON *value,
                            const struct field_path *path)
 {
-    struct trial best;
+    uint32_t closest;
     size_t good = 0;
 
     judge_any(j, r, value, path);
@@ -412,11 +394,8 @@ static void judge_combined(struct judge *j, const struct schema_rules *r, const 
         pathless(j, path,
                  good ? "must validate all the schemas (allOf)"
                       : "must validate all the schemas (allOf). None validated");
-    if (!r->not_node)
-        return;
-    if (try_all(j, &r->not_node, 1, value, path, 1, &best))
+    if (r->not_node && try_all(j, &r->not_node, 1, value, path, 1, &closest))
         pathless(j, path, "must not validate the schema (not)");
-    arena_free(best.arena);
 }
 
 static void judge_enum(struct judge *j, const struct schema_rules *r, const cJSON *value,
@@ -440,6 +419,25 @@ static void judge_enum(struct judge *j, const struct schema_rules *r, const cJSO
     field_not_supported_value(j->errors, path, value, allowed);
 }
 
+/* What is not judged to its end is wrong, also as an alternative that shall not hold. */
+static void out_of_steps(struct judge *j, const struct field_path *path)
+{
+    j->work->spent = true;
+    if (j->silent || j->work->told) {
+        j->errors->n++;
+        return;
+    }
+    field_forbidden(j->errors, path, "validating it against its schema would take too long");
+    j->work->told = true;
+}
+
+/* The steps may have ended within the last alternative. */
+static void tell_spent(struct judge *j)
+{
+    if (j->work->spent && !j->work->told)
+        out_of_steps(j, FIELD(NULL, "<nil>"));
+}
+
 static void judge(struct judge *j, uint32_t node, const cJSON *value, const cJSON *old,
                   const struct field_path *path)
 {
@@ -449,9 +447,7 @@ static void judge(struct judge *j, uint32_t node, const cJSON *value, const cJSO
     if (node == 0 || (old && json_equal(old, value)))
         return;
     if (!j->work->steps) {
-        if (!j->errors->n)
-            field_forbidden(j->errors, path,
-                            "validating it against its schema would take too long");
+        out_of_steps(j, path);
         return;
     }
     j->work->steps--;
@@ -485,6 +481,7 @@ void crd_judge_part(const struct crd_version *v, struct field_errors *e, uint32_
     struct judge j = {.v = v, .errors = e, .arena = e->arena, .work = &work};
 
     judge(&j, node, value, NULL, NULL);
+    tell_spent(&j);
 }
 
 /* Lists that were invalid before may stay so: their old duplicates cannot be distinguished from
@@ -511,6 +508,7 @@ void crd_validate(const struct crd_version *v, struct field_errors *e, const cJS
     }
     crd_version_ready(v);
     judge(&j, v->root, object, old, NULL);
+    tell_spent(&j);
     crd_judge_replicas(v, e, object, old);
     crd_judge_embedded(&j, object);
     if (!old || lists_held(&j, old))
