@@ -247,11 +247,11 @@ def allowed_of(function):
                  "kube/pod_security_find.c")
 
 
-def ingress_names():
-    """Annotations of Ingresses whose value is the name of one object."""
-    defined = dict(re.findall(r'#define (\w+) +"([^"]*)"', SOURCES["kind_ingress_notes.c"]))
-    rows = re.findall(r'\{(\w+ )?"([^"]*)",\s*FORM_NAME,', SOURCES["kind_ingress_notes.c"])
-    assert rows, "kind_ingress_notes.c: no names; see charts/fence.py"
+def note_names():
+    """Annotations whose value is the name of one object."""
+    defined = dict(re.findall(r'#define (\w+) +"([^"]*)"', SOURCES["kind_notes.c"]))
+    rows = re.findall(r'\{(\w+ )?"([^"]*)",\s*FORM_NAME,', SOURCES["kind_notes.c"])
+    assert rows, "kind_notes.c: no names; see charts/fence.py"
     return sorted((defined[prefix.strip()] if prefix else "") + key for prefix, key in rows)
 
 
@@ -269,7 +269,7 @@ def tables():
         "labels": metadata("LABEL", "labels.c", "sublet.dev/cluster"),
         "topologyKeys": words(r"\bWRITTEN_BY_BOTH\[\] = \{(.*?)\};", "WRITTEN_BY_BOTH"),
         "annotations": metadata("ANNOTATION", "metadata.c", "sublet.dev/name"),
-        "ingressNames": ingress_names(),
+        "noteNames": note_names(),
         "pod": rules_of(spec, "object.spec", "pod"),
         "container": rules_of(containers, "c", "container"),
         "volume": rules_of(volumes, "v", "volume"),

@@ -115,6 +115,7 @@ static struct kind_call call_of(struct walk *w, const struct frame *f, const str
                               .err = w->err,
                               .left_out = w->left_out,
                               .parent = f->parent,
+                              .host = w->rules->host,
                               .what = row->what,
                               .ref = w->ref,
                               .ref_ctx = w->ref_ctx};
@@ -402,6 +403,7 @@ int translate_kind_narrowed(struct arena *a, const struct translate_tenant *t,
                           .name = w.name,
                           .path = "",
                           .err = err,
+                          .host = rules->host,
                           .left_out = left_out};
     cJSON *object = json_new_object(a), *metadata;
     char name[64];

@@ -44,4 +44,5 @@ const struct kind_rules TRANSLATE_RULES_BACKEND_TLS = {.api_version = GATEWAY_GR
                                                        .plural = "backendtlspolicies",
                                                        .down = DOWN,
                                                        .up = UP,
+                                                       .annotations = translate_kind_notes,
                                                        .reads_gateways = true};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Custom resources that the admin configured: they go down whole, under our name and labels, and
- * with the patches of the configuration as rows. What a controller of the host does for such an
- * object it does for the tenant: that is what the admin decides by enabling it. */
+ * with the patches of the configuration as rows; annotations as those of an Ingress (kind_notes.c).
+ * What a controller of the host does for such an object it does for the tenant: that is what the
+ * admin decides by enabling it. */
 
 #include "kind_impl.h"
 
@@ -40,6 +41,7 @@ const struct kind_rules *translate_custom_rules(struct arena *a, const struct co
                                  .group = custom->group,
                                  .plural = custom->plural,
                                  .down = translate_custom_rows(a, &custom->patches),
+                                 .annotations = translate_kind_notes,
                                  .whole = true};
     return rules;
 }

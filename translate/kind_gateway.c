@@ -132,4 +132,5 @@ const struct kind_rules TRANSLATE_RULES_GATEWAY = {.api_version = GATEWAY_GROUP 
                                                    .patched = 1 + DOWN_GATEWAYS,
                                                    .down = DOWN,
                                                    .up = UP,
+                                                   .annotations = translate_kind_notes,
                                                    .reads_gateways = true};

@@ -21,6 +21,8 @@ struct kind_call {
     translate_ref_cb ref; /* NULL: not wanted */
     void *ref_ctx;
     struct err *left_out; /* set by what is left out; NULL: it is refused */
+    /* Of the rules. */
+    int (*host)(const struct kind_call *c, const cJSON *value, cJSON **ret);
 };
 
 enum kind_action {
@@ -58,6 +60,8 @@ struct kind_rules {
     /* Which of its annotations go down; NULL: those of policy.annotations. -1: err is set. */
     int (*annotations)(const struct kind_call *c, const cJSON *annotations, cJSON **ret);
     const char *hidden; /* an annotation that never goes down, whatever the admin lists; or NULL */
+    /* Judges a host name in an annotation; NULL: one of any list of host names goes down. */
+    int (*host)(const struct kind_call *c, const cJSON *value, cJSON **ret);
     /* Does this object go down at all? NULL: each does. */
     bool (*goes_down)(const struct kind_call *c);
     bool (*is_made)(const cJSON *v); /* see translate_kind_is_made(); may be NULL */
@@ -95,14 +99,17 @@ bool translate_kind_leaves_out(const struct kind_call *c);
 int translate_kind_part(const struct kind_call *c, const struct kind_rule *rows, const cJSON *value,
                         cJSON **ret);
 
-/* ---- kind_ingress.c, kind_ingress_notes.c ---- */
+/* ---- kind_ingress.c, kind_notes.c ---- */
 
 /* A host name of sync.toHost.ingresses.hosts. */
 int translate_kind_host(const struct kind_call *c, const cJSON *value, cJSON **ret);
-int translate_kind_ingress_notes(const struct kind_call *c, const cJSON *annotations, cJSON **ret);
+/* kind_rules.annotations: those of policy.annotations, where what names an object is translated,
+ * and what names a host is judged. */
+int translate_kind_notes(const struct kind_call *c, const cJSON *annotations, cJSON **ret);
 /* Why a listed annotation of a Service, from which controllers read those of its Ingress as well,
  * may not go down as the tenant wrote it; NULL: it may. */
-const char *translate_kind_note_of_service(const struct translate_tenant *t, struct str key);
+const char *translate_kind_note_of_service(const struct translate_tenant *t, struct str key,
+                                           struct str value);
 
 /* Patches of the configuration as rows. kind_custom.c */
 const struct kind_rule *translate_custom_rows(struct arena *a,

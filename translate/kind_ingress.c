@@ -129,5 +129,6 @@ const struct kind_rules TRANSLATE_RULES_INGRESS = {.api_version = "networking.k8
                                                    .down = DOWN,
                                                    .up = UP,
                                                    .hidden = LEGACY_CLASS,
-                                                   .annotations = translate_kind_ingress_notes,
+                                                   .annotations = translate_kind_notes,
+                                                   .host = translate_kind_host,
                                                    .finish = settle_class};

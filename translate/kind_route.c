@@ -100,6 +100,7 @@ const struct kind_rules TRANSLATE_RULES_HTTP_ROUTE = {.api_version = GATEWAY_GRO
                                                       .patched = 1 + DOWN_HTTP_ROUTES,
                                                       .down = HTTP_ROUTE,
                                                       .up = UP,
+                                                      .annotations = translate_kind_notes,
                                                       .reads_gateways = true};
 
 const struct kind_rules TRANSLATE_RULES_GRPC_ROUTE = {.api_version = GATEWAY_GROUP "/v1",
@@ -109,6 +110,7 @@ const struct kind_rules TRANSLATE_RULES_GRPC_ROUTE = {.api_version = GATEWAY_GRO
                                                       .patched = 1 + DOWN_GRPC_ROUTES,
                                                       .down = GRPC_ROUTE,
                                                       .up = UP,
+                                                      .annotations = translate_kind_notes,
                                                       .reads_gateways = true};
 
 const struct kind_rules TRANSLATE_RULES_TLS_ROUTE = {.api_version = GATEWAY_GROUP "/v1",
@@ -118,4 +120,5 @@ const struct kind_rules TRANSLATE_RULES_TLS_ROUTE = {.api_version = GATEWAY_GROU
                                                      .patched = 1 + DOWN_TLS_ROUTES,
                                                      .down = TLS_ROUTE,
                                                      .up = UP,
+                                                     .annotations = translate_kind_notes,
                                                      .reads_gateways = true};

@@ -66,8 +66,8 @@ static int check_picks(const cJSON *service, const cJSON *spec, struct err *err)
 }
 
 /* Controllers of the host read annotations of an Ingress from its Services as well. Those that name
- * objects are translated in the Ingress; here they would go down as the tenant wrote them. old: as
- * checked before; or NULL. */
+ * objects are translated in the Ingress; here they would go down as the tenant wrote them. Host
+ * names are judged. old: as checked before; or NULL. */
 static int check_notes(struct arena *a, const struct translate_tenant *t, const cJSON *service,
                        const cJSON *old, struct err *err)
 {
@@ -77,7 +77,7 @@ static int check_notes(struct arena *a, const struct translate_tenant *t, const 
     {
         const cJSON *was = json_get(notes, note->string);
         const char *why = translate_annotation_listed(t, json_key(note))
-                              ? translate_kind_note_of_service(t, json_key(note))
+                              ? translate_kind_note_of_service(t, json_key(note), json_str(note))
                               : NULL;
 
         if (why && !(was && json_equal(was, note)))

@@ -545,10 +545,11 @@ def sweep_synced(vc):
                 hosts = [r.get("host", "") for r in spec.get("rules", [])]
                 hosts += [h for t in spec.get("tls", []) for h in t.get("hosts", [])]
                 wrong += [h for h in hosts if not re.fullmatch(r"[^.]+\.synced\.example", h)]
-                wrong += [k for k, v in meta["annotations"].items() if k.startswith("nginx.") and not re.fullmatch(
-                    rf"({re.escape(vc.namespace)}/)?[-a-z0-9]+-[a-z2-7]{{16}}", v)]
                 wrong += [k for k in ("defaultBackend",) if spec.get(k)] + [
                     c for c in [spec.get("ingressClassName")] if c != "nginx"]
+            if resource in ("ingresses", "gateways", "httproutes", "backendtlspolicies"):
+                wrong += [k for k, v in meta["annotations"].items() if k.startswith("nginx.") and not re.fullmatch(
+                    rf"({re.escape(vc.namespace)}/)?[-a-z0-9]+-[a-z2-7]{{16}}", v)]
             if resource == "endpointslices":
                 wrong += [e for e in o["endpoints"] or [] if set(e) - {"addresses", "conditions"}
                           or not all(a.startswith("10.30.") for a in e["addresses"])]

@@ -126,10 +126,15 @@ static void check_note(const struct translate_tenant *t, struct str key, struct 
     arena_free(a);
 }
 
-static void check_ingress(const struct translate_tenant *t, const cJSON *host)
+static void check_notes(const struct translate_tenant *t, const cJSON *host)
 {
     json_each(note, json_path(host, "metadata.annotations"))
         check_note(t, json_key(note), json_str(note));
+}
+
+static void check_ingress(const struct translate_tenant *t, const cJSON *host)
+{
+    check_notes(t, host);
     assert(str_eqc(json_str_at(host, "spec.ingressClassName"), "nginx"));
     assert(!json_path(host, "spec.defaultBackend"));
     json_each(rule, json_path(host, "spec.rules")) assert(is_listed(json_str_at(rule, "host")));
@@ -188,7 +193,7 @@ static void check_references(const cJSON *value, bool in_reference)
 
 static void check_route(const struct translate_tenant *t, const cJSON *host)
 {
-    (void)t;
+    check_notes(t, host);
     check_references(json_get(host, "spec"), false);
 }
 
@@ -315,7 +320,7 @@ static const cJSON *related_list(void *ctx, struct arena *a, const char *group, 
 /* Whole; only its metadata is ours to judge. */
 static void check_custom(const struct translate_tenant *t, const cJSON *host)
 {
-    (void)t;
+    check_notes(t, host);
     assert(!json_get(host, "status"));
 }
 

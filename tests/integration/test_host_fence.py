@@ -1072,6 +1072,10 @@ SYNCED = {
     "infrastructure": (gateway(infrastructure={"annotations": {"a": "b"}}), "spec: addresses and infra"),
     "a route": (route(filters=mirror()), None),
     "a route of TLS": (route("TLSRoute"), None),
+    **{f"an annotation of a {what}'s that names {whose}": (annotated(made, AUTH, name), why)
+       for what, made in (("Gateway", gateway()), ("route", route()), ("TLS route", route("TLSRoute")), ("policy", backend_tls()))
+       for whose, name, why in (("its own", f"s-{HASH}", None), ("the host's", "research-kubeconfig", "metadata.annotations: names"),
+                                ("another namespace's", f"kube-system/s-{HASH}", "metadata.annotations: names"))},
     "a route to a Gateway of others": (route(parent={"name": "gw"}), "spec.parentRefs"),
     "a route to a Gateway of the host": (shared_route({"name": "edge", "namespace": "fence-infra"}), None),
     "a route to one of a mapped namespace": (shared_route({"namespace": "fence-lobby"}, kind="TLSRoute"), None),

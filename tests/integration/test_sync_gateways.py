@@ -27,11 +27,12 @@ def vc(tenant, gateway_api):
     return made
 
 
-def create(vc, plural, name, spec, namespace="default", kind=None):
+def create(vc, plural, name, spec, namespace="default", kind=None, **metadata):
     kinds = {"gateways": "Gateway", "httproutes": "HTTPRoute", "grpcroutes": "GRPCRoute", "tlsroutes": "TLSRoute",
              "backendtlspolicies": "BackendTLSPolicy", "referencegrants": "ReferenceGrant"}
     return vc.api.post(f"{GATEWAY}/namespaces/{namespace}/{plural}", {
-        "apiVersion": "gateway.networking.k8s.io/v1", "kind": kind or kinds[plural], "metadata": {"name": name},
+        "apiVersion": "gateway.networking.k8s.io/v1", "kind": kind or kinds[plural],
+        "metadata": {"name": name, **metadata},
         "spec": spec})
 
 
@@ -306,6 +307,43 @@ def test_what_may_not_go_down_is_refused(vc):
     refused(lambda: vc.api.patch(f"{GATEWAY}/namespaces/default/gateways/gw", {
         "spec": {"listeners": [{**LISTENER, "hostname": "*.example"}]}}), "sync.toHost.gateways.hosts")
     assert on_host(vc, "gateways", "gw")["spec"]["listeners"][0]["hostname"] == "a.team.example"
+
+
+def secrets_on_host(vc):
+    return {o["metadata"]["annotations"]["sublet.dev/name"]: o["metadata"]["name"]
+            for o in vc.host_objects("/api/v1", "secrets")}
+
+
+def test_annotations_are_translated_and_judged(tenant, gateway_api):
+    """As those of an Ingress: what they name is of this tenant, and what takes a host name is one of the list."""
+    vc = tenant("research", config={**CONFIG, "policy": {"annotations": {"allow": [
+        "konghq.com/", "nginx.org/", "external-dns.kubernetes.io/", "cert-manager.io/cluster-issuer", "cert-manager.io/"]}}})
+    install_crds(vc.api, [c for c in gateway_api if c["spec"]["names"]["plural"] in NEEDED])
+    for name in ("users", "authority"):
+        vc.kubectl("create", "secret", "generic", name, "--from-literal=a=x")
+    made = {"gateways": {"gatewayClassName": "shared", "listeners": [
+                {**LISTENER, "tls": {"certificateRefs": [{"name": "users"}]}}]},
+            "httproutes": {"parentRefs": [{"name": "x"}], "hostnames": ["a.team.example"]}}
+    notes = {"nginx.org/basic-auth-secret": "default/users", "konghq.com/ca-certificates-secrets": "authority",
+             "konghq.com/strip-path": "true", "external-dns.kubernetes.io/hostname": "a.team.example",
+             "cert-manager.io/cluster-issuer": "internal", "other.example/secret": "kube-system/s"}
+    for plural, spec in made.items():
+        create(vc, plural, "x", spec, annotations=notes)
+        found = arrives(vc, plural, "x")["metadata"]["annotations"]
+        down = eventually(lambda: len(secrets_on_host(vc)) == 2 and secrets_on_host(vc), 60, "the Secrets on the host")
+        assert found["nginx.org/basic-auth-secret"] == f"{vc.namespace}/{down['users']}"
+        assert found["konghq.com/ca-certificates-secrets"] == down["authority"]
+        assert {k: found[k] for k in ("konghq.com/strip-path", "external-dns.kubernetes.io/hostname",
+                                      "cert-manager.io/cluster-issuer")}.items() <= notes.items()
+        assert "other.example/secret" not in found
+        for key, value, why in (("konghq.com/plugins", "victim:p", "lists its prefix only"),
+                                ("konghq.com/host-aliases", "bank.example", "sync.toHost.gateways.hosts"),
+                                ("external-dns.kubernetes.io/hostname", "bank.example", "sync.toHost.gateways.hosts"),
+                                ("cert-manager.io/alt-names", "a.team.example,bank.example", "sync.toHost.gateways.hosts"),
+                                ("nginx.org/basic-auth-secret", "kube-system/s", "a namespace other than its own")):
+            refused(lambda k=key, v=value: vc.api.patch(f"{GATEWAY}/namespaces/default/{plural}/x", {
+                "metadata": {"annotations": {k: v}}}), f"metadata.annotations[{key}]", why)
+        assert arrives(vc, plural, "x")["metadata"]["annotations"] == found
 
 
 def test_the_status_of_a_gateway_class_follows(tenant, host, gateway_api):

@@ -377,6 +377,27 @@ def test_annotations_that_name_objects(tenant, host, things):
     assert "authority" in named("secrets")
 
 
+def test_annotations_of_a_custom_resource(tenant, things):
+    """By the same table: a Secret it names goes down with it, and what the table refuses is refused."""
+    vc = tenant("research", config={"sync": {"toHost": TO_HOST},
+                                    "policy": {"annotations": {"allow": ["nginx.org/", "konghq.com/"]}}})
+    vc.api.post(CRDS, CRD)
+    eventually(lambda: vc.api.get(f"{TEAM}/things"), 30, "the tenant to serve things", also=[429])
+    vc.kubectl("create", "secret", "generic", "users", "--from-literal=a=x")
+    kind = Kind(vc, "custom")
+    kind.create({"size": 1}, annotations={"nginx.org/basic-auth-secret": "users", "konghq.com/tags": "a"})
+    notes = kind.arrives()["metadata"]["annotations"]
+    secret = eventually(lambda: next((o["metadata"]["name"] for o in vc.host_objects("/api/v1", "secrets")
+                                      if o["metadata"]["annotations"]["sublet.dev/name"] == "users"), None), 60, "the Secret")
+    assert (notes["nginx.org/basic-auth-secret"], notes["konghq.com/tags"]) == (secret, "a")
+    for key, value, why in (("nginx.org/basic-auth-secret", "kube-system/s", "a namespace other than its own"),
+                            ("nginx.org/server-snippets", "return 200;", "lists its prefix only"),
+                            ("konghq.com/plugins", "victim:p", "lists its prefix only"),
+                            ("konghq.com/host-aliases", "bank.example", "sync.toHost.ingresses.hosts")):
+        refused(lambda k=key, v=value: vc.api.patch(f"{kind.path}/x", {"metadata": {"annotations": {k: v}}}),
+                f"metadata.annotations[{key}]", why)
+
+
 def test_slices_of_services_without_a_selector(vc):
     discovery, services = "/apis/discovery.k8s.io/v1", "/api/v1/namespaces/default/services"
     path = f"{discovery}/namespaces/default/endpointslices"

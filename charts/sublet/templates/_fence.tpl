@@ -226,6 +226,23 @@ nodeSelectors; allowed: the tolerations that a pod needs no device for. */}}
 {{- join " || " $any -}}
 {{- end }}
 
+{{/* As a JSON list, the validation of annotations whose value is the name of an object of the namespace, but for those that
+the admin's patches set: (fence, namespace, patches) */}}
+{{- define "sublet.fence.named" -}}
+{{- $patched := list -}}
+{{- range .patches | default list -}}
+{{- $patched = append $patched (.path | default "" | trimPrefix "metadata.annotations[" | trimSuffix "]") -}}
+{{- end -}}
+{{- $naming := list -}}
+{{- range .fence.noteNames -}}
+{{- if not (has . $patched) -}}
+{{- $naming = append $naming . -}}
+{{- end -}}
+{{- end -}}
+{{- $named := printf "^(%s/)?%s$" .namespace (.fence.name | trimPrefix "^" | trimSuffix "$") -}}
+{{- list (printf "object.metadata.?annotations.orValue({}).all(k, !(k in %s) || object.metadata.annotations[k].matches(%s))" (toJson $naming) (toJson $named)) "metadata.annotations: names an object that is not of this virtual cluster" | toJson -}}
+{{- end }}
+
 {{/* CEL, as a JSON list: the key k of variables.<map> has one of its listed values; a * ends one that only begins so:
 (choices, map) */}}
 {{- define "sublet.fence.choices" -}}

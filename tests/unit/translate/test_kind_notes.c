@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Annotations of Ingresses that name objects and hosts: only those of the tenant's namespace, under
- * their host names, and only where the admin lists the key. */
+/* Annotations that name objects and hosts: only those of the tenant's namespace, under their host
+ * names, and only where the admin lists the key; hosts of the admin's lists. */
 
 #include "test.h"
 
@@ -15,6 +15,19 @@
     "policy: {annotations: {allow: [nginx.ingress.kubernetes.io/, nginx.org/, "                    \
     "traefik.ingress.kubernetes.io/, haproxy-ingress.github.io/, ingress.kubernetes.io/, "         \
     "haproxy.org/, konghq.com/, nginx.org/policies]}}\n" INGRESSES
+/* All of it listed by prefix: of Ingresses, of the Gateway API and of a custom resource. */
+#define EVERYWHERE                                                                                 \
+    "policy: {annotations: {allow: [nginx.org/, konghq.com/, cert-manager.io/, "                   \
+    "acme.cert-manager.io/, external-dns.kubernetes.io/, external-dns.alpha.kubernetes.io/, "      \
+    "gateway.istio.io/, networking.istio.io/, sidecar.istio.io/, proxy.istio.io/, "                \
+    "inject.istio.io/, networking.gke.io/, application-networking.k8s.aws/, haproxy.org/, note, "  \
+    "konghq.com/plugins]}}\n"                                                                      \
+    "sync: {toHost: {ingresses: {enabled: true, classes: [nginx], hosts: ['*.team.example']}, "    \
+    "gateways: {enabled: true, wildcards: false, classes: [shared], hosts: ['*.gate.example']}, "  \
+    "httpRoutes: {enabled: true}, grpcRoutes: {enabled: true}, tlsRoutes: {enabled: true}, "       \
+    "backendTLSPolicies: {enabled: true}, customResources: {things.team.example: {enabled: "       \
+    "true}}}, fromHost: {gateways: {enabled: true, hosts: [shown.example], mappings: {byName: "    \
+    "{infra/edge: shared/public}}}}}\n"
 #define NGINX "nginx.ingress.kubernetes.io/"
 #define ALB   "alb.ingress.kubernetes.io/"
 
@@ -61,12 +74,17 @@ static const char *name(struct fixture *f, const char *virtual_)
     return ret;
 }
 
-static int check_service(struct fixture *f, const char *key)
+static int check_service_value(struct fixture *f, const char *key, const char *value)
 {
     cJSON *service = doc(f, "{metadata: {name: x, namespace: ml, uid: u1}, spec: {}}");
 
-    json_set_str(f->a, json_ensure_path(f->a, service, "metadata.annotations"), key, STR("{}"));
+    json_set_str(f->a, json_ensure_path(f->a, service, "metadata.annotations"), key, str_c(value));
     return translate_check_service(f->a, &f->tenant, service, &f->err);
+}
+
+static int check_service(struct fixture *f, const char *key)
+{
+    return check_service_value(f, key, "{}");
 }
 
 /* The AWS controller reads them there, too, and translate_service() leaves them as they are. */
@@ -80,7 +98,8 @@ static void on_services_they_are_refused(void **state)
         assert_error(check_service(f, keys[i]),
                      arena_printf(f->a,
                                   "services \"x\" is forbidden: metadata.annotations[%s]: names "
-                                  "objects, which are translated in an Ingress alone: set it there",
+                                  "objects, which are not translated in a Service: set it in its "
+                                  "Ingress or route",
                                   keys[i])
                          .p);
         err_clear(&f->err);
@@ -113,10 +132,38 @@ static void on_services_a_prefix_is_not_enough(void **state)
     }
     assert_error(check_service(f, "haproxy.org/server-ca"),
                  "services \"x\" is forbidden: metadata.annotations[haproxy.org/server-ca]: names "
-                 "objects, which are translated in an Ingress alone: set it there");
+                 "objects, which are not translated in a Service: set it in its Ingress or route");
     err_clear(&f->err);
     assert_ok(check_service(f, "nginx.org/policies"));
     assert_ok(check_service(f, "haproxy.org/check"));
+}
+
+/* Their DNS records as well: whoever lists a Service's names has them. */
+static void on_services_hosts_are_judged(void **state)
+{
+    static const char *const keys[] = {
+        "external-dns.kubernetes.io/hostname", "external-dns.alpha.kubernetes.io/hostname",
+        "external-dns.alpha.kubernetes.io/internal-hostname", "konghq.com/host-aliases"};
+    static const char *const refused[] = {"bank.example",    "a.team.example,bank.example",
+                                          "a.team.example,", "",
+                                          "*.team.example",  "team.example"};
+    struct fixture *f = *state;
+
+    use_config(f, EVERYWHERE);
+    for (size_t i = 0; i < COUNT(keys); i++) {
+        for (size_t k = 0; k < COUNT(refused); k++) {
+            assert_error(check_service_value(f, keys[i], refused[k]),
+                         arena_printf(f->a,
+                                      "services \"x\" is forbidden: metadata.annotations[%s]: "
+                                      "names a host that is not one of "
+                                      "sync.toHost.ingresses.hosts, sync.toHost.gateways.hosts or "
+                                      "sync.fromHost.gateways.hosts",
+                                      keys[i])
+                             .p);
+            err_clear(&f->err);
+        }
+        assert_ok(check_service_value(f, keys[i], "a.team.example, b.gate.example,shown.example"));
+    }
 }
 
 static void on_ref(void *ctx, enum translate_ref_kind kind, struct str name, bool optional)
@@ -241,7 +288,7 @@ static void refused_names(void **state)
         for (size_t i = 0; i < COUNT(values); i++)
             assert_refused(f, keys[k], values[i], "");
         for (size_t i = 0; i < COUNT(others); i++)
-            assert_refused(f, keys[k], others[i], "a namespace other than that of the Ingress");
+            assert_refused(f, keys[k], others[i], "a namespace other than its own");
         assert_refused(f, keys[k], most, "is not the name of a");
     }
     assert_refused(f, "nginx.org/grpc-services", "a,", "is not the name of a Service");
@@ -320,6 +367,152 @@ static void refused_actions(void **state)
     assert_refused(f, ALB "actions.a", "{}", "list the prefix");
 }
 
+/* ---- of the Gateway API and of custom resources ---- */
+
+static const struct kind_rules *other_rules(struct fixture *f, size_t i)
+{
+    static const enum sync_down kinds[] = {DOWN_GATEWAYS, DOWN_HTTP_ROUTES, DOWN_GRPC_ROUTES,
+                                           DOWN_TLS_ROUTES, DOWN_BACKEND_TLS};
+
+    if (i < COUNT(kinds))
+        return translate_kind_rules(kinds[i]);
+    return translate_custom_rules(f->a, &f->tenant.config->to_host->custom[0]);
+}
+
+enum { OTHERS = 6 };
+
+static int other_down(struct fixture *f, size_t i, const char *key, const char *value, cJSON **ret)
+{
+    return translate_kind(f->a, &f->tenant, other_rules(f, i), ingress(f, key, value), ret,
+                          &f->err);
+}
+
+static const char *other_note(struct fixture *f, size_t i, const char *key, const char *value)
+{
+    cJSON *ret = NULL;
+
+    assert_ok(other_down(f, i, key, value, &ret));
+    return json_str(json_get(json_path(ret, "metadata.annotations"), key)).p;
+}
+
+static struct str other_refs(struct fixture *f, size_t i, const char *key, const char *value)
+{
+    f->warnings = STR("");
+    translate_kind_refs(f->a, &f->tenant, other_rules(f, i), ingress(f, key, value), on_ref, f);
+    return f->warnings;
+}
+
+static void other_refused(struct fixture *f, size_t i, const char *key, const char *value,
+                          const char *why)
+{
+    cJSON *ret = NULL;
+
+    if (!other_down(f, i, key, value, &ret))
+        fail_msg("%zu: %s: %s is not refused", i, key, value);
+    assert_ptr_equal(f->err.kind, &ERR_FORBIDDEN);
+    if (!str_contains(f->err.message, arena_printf(f->a, "metadata.annotations[%s]", key)) ||
+        !str_contains(f->err.message, str_c(why)))
+        fail_msg("%zu: %s: %s: %.*s", i, key, value, STR_F(f->err.message));
+    err_clear(&f->err);
+    assert_str(other_refs(f, i, key, value), "");
+}
+
+static void names_of_other_kinds(void **state)
+{
+    struct fixture *f = *state;
+
+    use_config(f, EVERYWHERE);
+    for (size_t i = 0; i < OTHERS; i++) {
+        assert_str(str_c(other_note(f, i, "nginx.org/basic-auth-secret", "ml/s")),
+                   arena_printf(f->a, "team-research/%s", name(f, "s")).p);
+        assert_str(other_refs(f, i, "nginx.org/basic-auth-secret", "ml/s"), "secret:s");
+        assert_str(str_c(other_note(f, i, "konghq.com/client-cert", "s")), name(f, "s"));
+        assert_str(str_c(other_note(f, i, "konghq.com/ca-certificates-secrets", "a,b")),
+                   arena_printf(f->a, "%s,%s", name(f, "a"), name(f, "b")).p);
+        assert_str(other_refs(f, i, "konghq.com/ca-certificates-configmaps", "a, b"),
+                   "map:a map:b");
+        other_refused(f, i, "nginx.org/basic-auth-secret", "kube-system/s", "other than its own");
+        other_refused(f, i, "nginx.org/basic-auth-secret", "../s", "other than its own");
+        /* what names nothing goes as it is, what is listed itself too, what is not stays */
+        assert_str(str_c(other_note(f, i, "note", "kube-system/s")), "kube-system/s");
+        assert_str(str_c(other_note(f, i, "konghq.com/strip-path", "true")), "true");
+        assert_str(str_c(other_note(f, i, "konghq.com/plugins", "other:p")), "other:p");
+        assert_null(other_note(f, i, NGINX "auth-secret", "kube-system/s"));
+    }
+}
+
+static void hosts_of_other_kinds(void **state)
+{
+    static const char *const keys[] = {
+        "konghq.com/host-aliases",
+        "konghq.com/snis",
+        "cert-manager.io/common-name",
+        "cert-manager.io/alt-names",
+        "external-dns.kubernetes.io/hostname",
+        "external-dns.alpha.kubernetes.io/hostname",
+    };
+    static const char *const refused[] = {"bank.example",   "a.team.example,bank.example",
+                                          "*.team.example", "*.gate.example",
+                                          "*.example",      "",
+                                          "~^.*$",          "a.b.team.example"};
+    struct fixture *f = *state;
+    cJSON *ret = NULL;
+
+    use_config(f, EVERYWHERE);
+    for (size_t i = 0; i < OTHERS; i++)
+        for (size_t k = 0; k < COUNT(keys); k++) {
+            assert_str(str_c(other_note(f, i, keys[k], "a.team.example, b.gate.example")),
+                       "a.team.example,b.gate.example");
+            assert_str(str_c(other_note(f, i, keys[k], "shown.example")), "shown.example");
+            for (size_t n = 0; n < COUNT(refused); n++)
+                other_refused(f, i, keys[k], refused[n], "sync.toHost.gateways.hosts");
+        }
+    use_config(f, "policy: {annotations: {allow: [konghq.com/]}}\nsync: {toHost: {gateways: "
+                  "{enabled: true, classes: [shared], hosts: ['*.gate.example']}}}\n");
+    assert_str(str_c(other_note(f, 0, "konghq.com/snis", "*.gate.example")), "*.gate.example");
+    /* an Ingress has those of Ingresses alone */
+    use_config(f, EVERYWHERE);
+    assert_int_equal(down(f, "cert-manager.io/common-name", "b.gate.example", &ret), -1);
+    assert_true(str_contains(f->err.message, STR("sync.toHost.ingresses.hosts")));
+    err_clear(&f->err);
+    assert_ok(down(f, "cert-manager.io/common-name", "a.team.example", &ret));
+}
+
+static void keys_of_other_kinds_that_reach_further(void **state)
+{
+    static const char *const keys[] = {"konghq.com/override",
+                                       "konghq.com/upstream-policy",
+                                       "konghq.com/publish-service",
+                                       "cert-manager.io/issuer",
+                                       "cert-manager.io/issuer-kind",
+                                       "cert-manager.io/cluster-issuer",
+                                       "cert-manager.io/uri-sans",
+                                       "cert-manager.io/subject-organizations",
+                                       "acme.cert-manager.io/http01-ingress-class",
+                                       "acme.cert-manager.io/http01-ingress-ingressclassname",
+                                       "gateway.istio.io/name-override",
+                                       "gateway.istio.io/service-account",
+                                       "networking.istio.io/service-type",
+                                       "proxy.istio.io/config",
+                                       "sidecar.istio.io/userVolume",
+                                       "inject.istio.io/templates",
+                                       "networking.gke.io/certmap",
+                                       "application-networking.k8s.aws/allow-takeover-from",
+                                       "nginx.org/server-snippets",
+                                       "haproxy.org/route-acl"};
+    struct fixture *f = *state;
+
+    use_config(f, EVERYWHERE);
+    for (size_t i = 0; i < OTHERS; i++)
+        for (size_t k = 0; k < COUNT(keys); k++)
+            other_refused(f, i, keys[k], "x", "lists its prefix only");
+    use_config(f, "policy: {annotations: {allow: [cert-manager.io/issuer-kind, "
+                  "sidecar.istio.io/userVolume]}}\nsync: {toHost: {gateways: {enabled: true, "
+                  "classes: [shared], hosts: [a.example]}}}\n");
+    assert_str(str_c(other_note(f, 0, "cert-manager.io/issuer-kind", "Issuer")), "Issuer");
+    assert_str(str_c(other_note(f, 0, "sidecar.istio.io/userVolume", "[]")), "[]");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -327,12 +520,16 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(on_services_they_are_refused),
         TEST(on_services_a_prefix_is_not_enough),
+        TEST(on_services_hosts_are_judged),
         TEST(names),
         TEST(unlisted),
         TEST(keys_that_must_be_listed_themselves),
         TEST(refused_names),
         TEST(actions),
         TEST(refused_actions),
+        TEST(names_of_other_kinds),
+        TEST(hosts_of_other_kinds),
+        TEST(keys_of_other_kinds_that_reach_further),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

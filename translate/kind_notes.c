@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Annotations of Ingresses that name objects or hosts. Why: a controller of the host reads such a
- * name in the host namespace, so one that goes down as the tenant wrote it names an object of
- * another component, or none. Must never send a listed key whose value was not translated: what
- * cannot be read is refused, as controllers read JSON with less care than this does. */
+/* Annotations that name objects or hosts, of Ingresses, of the Gateway API and of custom resources.
+ * Why: a controller of the host reads such a name in the host namespace, so one that goes down as
+ * the tenant wrote it names an object of another component, or none; and a host name takes the
+ * traffic, the DNS record or a certificate of that name. Must never send a listed key whose value
+ * was not translated: what cannot be read is refused, as controllers read JSON with less care than
+ * this does. */
 
 #include "kind_impl.h"
 
@@ -15,18 +17,24 @@
 #define HAPROXY_ORG "haproxy.org/"
 #define HAPROXY_COM "haproxy.com/"
 #define TRAEFIK     "traefik.ingress.kubernetes.io/"
+#define KONG        "konghq.com/"
+#define CERTIFICATE "cert-manager.io/"
+#define ACME        "acme.cert-manager.io/"
+#define DNS         "external-dns.kubernetes.io/"
+#define DNS_OLD     "external-dns.alpha.kubernetes.io/" /* before external-dns 0.22 */
+#define ISTIO       "gateway.istio.io/"
 
 enum form {
     FORM_NAME,  /* NAME, or NAMESPACE/NAME */
     FORM_NAMES, /* NAME,NAME */
-    FORM_HOSTS, /* HOST,HOST: of the admin's list */
+    FORM_HOSTS, /* HOST,HOST: of the admin's lists */
     FORM_JSON,  /* by rows */
     FORM_OF,    /* JSON, and the end of the key names a backend */
-    FORM_ALONE  /* reaches further than its Ingress: the admin has to list the key itself */
+    FORM_ALONE  /* reaches further than its object: the admin has to list the key itself */
 };
 
 struct note {
-    const char *key;
+    const char *key; /* one that ends in '.', '-' or '/': all that begin with it */
     enum form form;
     const char *kind; /* of what it names */
     const struct kind_rule *rows;
@@ -139,12 +147,44 @@ static const struct note NOTES[] = {
     {TRAEFIK "router.pathmatcher", FORM_ALONE}, /* a piece of the rule, which can have hosts */
     {TRAEFIK "router.tls.options", FORM_ALONE},
     {TRAEFIK "service.serverstransport", FORM_ALONE},
-    {"konghq.com/plugins", FORM_ALONE},
-    {"konghq.com/host-aliases", FORM_HOSTS},
+    {KONG "plugins", FORM_ALONE}, /* NAME, or NAMESPACE:NAME */
+    {KONG "override", FORM_ALONE},
+    {KONG "upstream-policy", FORM_ALONE},
+    {KONG "publish-service", FORM_ALONE}, /* whose addresses a Gateway has */
+    {KONG "host-aliases", FORM_HOSTS},
+    {KONG "snis", FORM_HOSTS},
+    {KONG "client-cert", FORM_NAME, .kind = "Secret"},
+    {KONG "ca-certificates-secrets", FORM_NAMES, .kind = "Secret"},
+    {KONG "ca-certificates-configmaps", FORM_NAMES, .kind = "ConfigMap"},
     {ALB "auth-idp-oidc", FORM_JSON, .rows = ALB_OIDC},
     {ALB "actions.", FORM_OF, .kind = "Service", .rows = ALB_ACTION},
     {ALB "conditions.", FORM_OF, .kind = "Service", .rows = ALB_CONDITIONS},
     {ALB "group.name", FORM_ALONE}, /* of Ingresses of all namespaces */
+    {CERTIFICATE "issuer", FORM_ALONE},
+    {CERTIFICATE "issuer-", FORM_ALONE}, /* kind, group: an issuer of the cluster */
+    {CERTIFICATE "cluster-issuer", FORM_ALONE},
+    {CERTIFICATE "common-name", FORM_HOSTS},
+    {CERTIFICATE "alt-names", FORM_HOSTS},
+    {CERTIFICATE "ip-sans", FORM_ALONE},
+    {CERTIFICATE "uri-sans", FORM_ALONE},
+    {CERTIFICATE "email-sans", FORM_ALONE},
+    {CERTIFICATE "subject-", FORM_ALONE}, /* groups and names, where certificates authenticate */
+    {CERTIFICATE "private-key-secret-name", FORM_NAME, .kind = "Secret"},
+    {ACME "http01-ingress-", FORM_ALONE}, /* a class */
+    {DNS "hostname", FORM_HOSTS},
+    {DNS "internal-hostname", FORM_HOSTS},
+    {DNS_OLD "hostname", FORM_HOSTS},
+    {DNS_OLD "internal-hostname", FORM_HOSTS},
+    {ISTIO "name-override", FORM_ALONE}, /* the Deployment and Service that are made for it */
+    {ISTIO "service-account", FORM_ALONE},
+    {"networking.istio.io/service-type", FORM_ALONE},
+    /* Istio hands those of a Gateway on to the pods that it makes for it. */
+    {"proxy.istio.io/", FORM_ALONE},
+    {"sidecar.istio.io/", FORM_ALONE},
+    {"inject.istio.io/", FORM_ALONE},
+    {"networking.gke.io/certmap", FORM_ALONE}, /* certificates of the cloud, by name */
+    /* A service of the cloud that another cluster has. */
+    {"application-networking.k8s.aws/allow-takeover-from", FORM_ALONE},
 };
 
 /* Lines of a controller's configuration. */
@@ -152,7 +192,7 @@ static const struct note SNIPPET = {"", FORM_ALONE, NULL, NULL};
 
 /* ---- forms ---- */
 
-/* NAME, or NAMESPACE/NAME of the namespace that the Ingress is in. */
+/* NAME, or NAMESPACE/NAME of the object's own namespace. */
 static int name_down(const struct kind_call *c, const char *kind, struct str value, struct str *ret)
 {
     size_t slash = str_find(value, '/');
@@ -161,7 +201,7 @@ static int name_down(const struct kind_call *c, const char *kind, struct str val
     const char *wrong = name_check_dns1123_subdomain(name);
 
     if (with_ns && !str_eq(str_sub(value, 0, slash), c->ns))
-        return translate_kind_refuse(c, "names a namespace other than that of the Ingress");
+        return translate_kind_refuse(c, "names a namespace other than its own");
     if (wrong)
         return translate_kind_refuse(c, "is not the name of a %s: %s", kind, wrong);
     host = json_str(translate_kind_reference(c, kind, c->ns, name));
@@ -171,12 +211,31 @@ static int name_down(const struct kind_call *c, const char *kind, struct str val
     return 0;
 }
 
+/* Of the lists for Ingresses, Gateways and routes: each name there is this tenant's to have. */
+static bool is_listed_host(const struct translate_tenant *t, struct str host)
+{
+    const struct config_to_host *to = t->config->to_host;
+    const struct config_from *from = config_from_row(t->config, FROM_GATEWAYS);
+    bool pattern = str_has_prefix(host, STR("*"));
+
+    return (!pattern && config_host_listed(to->ingress_hosts, host)) ||
+           ((!pattern || to->gateway_wildcards) && config_host_listed(to->gateway_hosts, host)) ||
+           (from && (!pattern || from->wildcards) && config_host_listed(from->hosts, host));
+}
+
 static int host_checked(const struct kind_call *c, struct str host, struct str *ret)
 {
     cJSON *unused;
 
     *ret = host;
-    return translate_kind_host(c, json_new_string(c->arena, host), &unused);
+    if (c->host)
+        return c->host(c, json_new_string(c->arena, host), &unused);
+    if (is_listed_host(c->tenant, host))
+        return 0;
+    return translate_kind_refuse(c,
+                                 "host name \"%.*s\" is not one of sync.toHost.ingresses.hosts, "
+                                 "sync.toHost.gateways.hosts or sync.fromHost.gateways.hosts",
+                                 STR_F(host));
 }
 
 static int each_down(const struct kind_call *c, const struct note *note, struct str rest,
@@ -244,7 +303,7 @@ static int value_down(const struct kind_call *c, const struct note *note, struct
     return json_down(c, note, value, ret);
 }
 
-/* The end of the key is the name of a backend of this Ingress, and is translated as that is. */
+/* The end of the key is the name of a backend of the Ingress, and is translated as that is. */
 static int key_down(const struct kind_call *c, const struct note *note, struct str key,
                     struct str *ret)
 {
@@ -271,11 +330,18 @@ static int key_down(const struct kind_call *c, const struct note *note, struct s
 
 /* ---- the hook ---- */
 
+static bool is_of(const struct note *note, struct str key)
+{
+    struct str named = str_c(note->key);
+    char end = named.p[named.n - 1];
+
+    return end == '.' || end == '-' || end == '/' ? str_has_prefix(key, named) : str_eq(key, named);
+}
+
 static const struct note *note_of(struct str key)
 {
     for (size_t i = 0; i < COUNT(NOTES); i++)
-        if (NOTES[i].form == FORM_OF ? str_has_prefix(key, str_c(NOTES[i].key))
-                                     : str_eqc(key, NOTES[i].key))
+        if (is_of(&NOTES[i], key))
             return &NOTES[i];
     return str_has_suffix(key, STR("-snippet")) || str_has_suffix(key, STR("-snippets")) ? &SNIPPET
                                                                                          : NULL;
@@ -289,7 +355,18 @@ static bool is_listed_itself(const struct translate_tenant *t, struct str key)
     return false;
 }
 
-const char *translate_kind_note_of_service(const struct translate_tenant *t, struct str key)
+static bool are_listed_hosts(const struct translate_tenant *t, struct str rest)
+{
+    bool listed = true;
+
+    do
+        listed &= is_listed_host(t, str_trim(str_cut(&rest, ',')));
+    while (rest.p);
+    return listed;
+}
+
+const char *translate_kind_note_of_service(const struct translate_tenant *t, struct str key,
+                                           struct str value)
 {
     const struct note *note = note_of(key);
 
@@ -302,13 +379,17 @@ const char *translate_kind_note_of_service(const struct translate_tenant *t, str
                    : "reaches further than its Service, and policy.annotations lists its prefix "
                      "only";
     case FORM_HOSTS:
-        return "names hosts, which are checked in an Ingress alone: set it there";
+        return are_listed_hosts(t, value)
+                   ? NULL
+                   : "names a host that is not one of sync.toHost.ingresses.hosts, "
+                     "sync.toHost.gateways.hosts or sync.fromHost.gateways.hosts";
     default:
-        return "names objects, which are translated in an Ingress alone: set it there";
+        return "names objects, which are not translated in a Service: set it in its Ingress or "
+               "route";
     }
 }
 
-int translate_kind_ingress_notes(const struct kind_call *c, const cJSON *annotations, cJSON **ret)
+int translate_kind_notes(const struct kind_call *c, const cJSON *annotations, cJSON **ret)
 {
     *ret = json_new_object(c->arena);
     json_each(member, annotations)
@@ -321,7 +402,7 @@ int translate_kind_ingress_notes(const struct kind_call *c, const cJSON *annotat
             continue;
         one.path = arena_printf(c->arena, "metadata.annotations[%.*s]", STR_F(key)).p;
         if (note && note->form == FORM_ALONE && !is_listed_itself(c->tenant, key))
-            return translate_kind_refuse(&one, "reaches further than this Ingress, and "
+            return translate_kind_refuse(&one, "reaches further than its object, and "
                                                "policy.annotations lists its prefix only");
         if (note && (key_down(&one, note, key, &key) || value_down(&one, note, value, &value)))
             return -1;
