@@ -16,6 +16,7 @@
 #include <uv.h>
 
 #include <sublet/config_bound.h>
+#include <sublet/config_kubeconfig.h>
 #include <sublet/config_sync.h>
 #include <sublet/config_sync_from.h>
 #include <sublet/host.h>
@@ -185,9 +186,22 @@ static void add_groups(struct right *rights, struct check *c, const struct confi
                                            ""};
 }
 
+/* Those beside the tenant's objects are written by the right to all Secrets there. */
+static void add_kubeconfigs(struct right *rights, struct check *c)
+{
+    for (size_t i = 0; i < c->config->n_kubeconfigs; i++) {
+        const struct config_kubeconfig *one = &c->config->kubeconfigs[i];
+
+        if (one->ns.n && !str_eq(one->ns, c->config->host_namespace))
+            rights[c->n_rights++] = (struct right){NAMESPACE,   REQUIRED, "",      "secrets",
+                                                   "get,patch", "",       one->ns, one->name};
+    }
+}
+
 static size_t count_shown(const struct config *config)
 {
-    size_t n = 5 + config->n_pools; /* metrics, kubelets, quotas, GPUBindings; groups of pools */
+    /* metrics, kubelets, quotas, GPUBindings; groups of pools */
+    size_t n = 5 + config->n_pools + config->n_kubeconfigs;
 
     for (size_t i = 0; i < config->n_from; i++)
         n += config->from[i].n_mappings ? config->from[i].n_mappings : 1;
@@ -205,6 +219,7 @@ static void gather_shown(struct right *rights, struct check *c)
             add_shown(rights, c, row, &row->mappings[k]);
     }
     add_metrics(rights, c);
+    add_kubeconfigs(rights, c);
     if (c->config->nodes_per_pool)
         rights[c->n_rights++] =
             (struct right){NAMESPACE, REQUIRED, "", "resourcequotas", UP_VERBS, ""};
@@ -269,18 +284,20 @@ static void right_done(struct check *c)
                                     STR_F(r->ns.n ? r->ns : STR("")))
                            .p;
     struct str lacking = arena_str(c->arena, buf_str(&c->lacking));
+    struct str of = r->name.n ? arena_printf(c->arena, "%.*s: ", STR_F(r->name)) : STR("");
 
     buf_clear(&c->lacking);
     if (c->unsure)
         report(c, HOST_FINDING_WARNING, what, STR("the host does not answer access reviews"));
     else if (!lacking.n)
-        report(c, HOST_FINDING_OK, what, str_c(r->verbs));
+        report(c, HOST_FINDING_OK, what, arena_printf(c->arena, "%.*s%s", STR_F(of), r->verbs));
     else if (r->required)
         report(c, HOST_FINDING_MISSING, what,
-               arena_printf(c->arena, "not permitted: %.*s", STR_F(lacking)));
+               arena_printf(c->arena, "%.*snot permitted: %.*s", STR_F(of), STR_F(lacking)));
     else
         report(c, HOST_FINDING_WARNING, what,
-               arena_printf(c->arena, "not permitted: %.*s; %s", STR_F(lacking), r->without));
+               arena_printf(c->arena, "%.*snot permitted: %.*s; %s", STR_F(of), STR_F(lacking),
+                            r->without));
     c->unsure = false;
 }
 

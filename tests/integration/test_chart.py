@@ -768,7 +768,9 @@ def test_the_kubeconfig_in_further_secrets(release, on_host, host, team, fence):
     try:
         values = merge(in_config(kubeconfig={"context": "research@gpu", "additionalSecrets": [
             {"name": "cluster-a", "namespace": apart, "context": "a", "server": "https://a.gpu.example"},
-            {"name": "lenient", "insecure": True}]}), {"hostFence": {"enabled": fence}})
+            {"name": "lenient", "insecure": True},
+            {"name": "robot-b", "namespace": apart, "serviceAccount": {
+                "name": "robot", "namespace": "default", "tokenLifetime": "10m"}}]}), {"hostFence": {"enabled": fence}})
         r = release(values)
         given = yaml.safe_load(r.object("/api/v1", "configmaps", "research")["data"]["config.yaml"])["kubeconfig"]
         r.vc.write_config({"kubeconfig": {**given, "server": ""}})  # the Service leads nowhere from here
@@ -777,7 +779,7 @@ def test_the_kubeconfig_in_further_secrets(release, on_host, host, team, fence):
         def filled(namespace, name):
             path = f"/api/v1/namespaces/{namespace}/secrets/{name}"
             data = eventually(lambda: host.api.get(path).get("data"), 60, f"{name} to be filled in")
-            assert data["value"] == data["config"] and data["client-key"]
+            assert data["value"] == data["config"] and ("client-key" in data) != ("token" in data)
             return data, yaml.safe_load(base64.b64decode(data["value"]))
 
         first = filled(r.vc.namespace, "research-kubeconfig")[1]
@@ -794,8 +796,23 @@ def test_the_kubeconfig_in_further_secrets(release, on_host, host, team, fence):
         with open(path, "w", encoding="utf-8") as f:
             yaml.safe_dump(lenient, f)
         assert r.vc.kubectl_as(path)("auth", "whoami", "-o", "jsonpath={.status.userInfo.username}") == "admin"
+        robot = f"/api/v1/namespaces/{apart}/secrets/robot-b"
+        assert not host.api.get(robot).get("data")  # without the account
+        r.vc.kubectl("create", "serviceaccount", "robot")
+        data, of_robot = filled(apart, "robot-b")
+        assert of_robot["users"][0]["user"] == {"token": base64.b64decode(data["token"]).decode()}
+        path = os.path.join(on_host.directory, "robot.kubeconfig")
+        with open(path, "w", encoding="utf-8") as f:
+            yaml.safe_dump(of_robot, f)
+        assert r.vc.kubectl_as(path)("auth", "whoami", "-o", "jsonpath={.status.userInfo.username}") == \
+            "system:serviceaccount:default:robot"
+        checked = subprocess.run([binaries.sublet(), "check", "--config", r.vc.config_path, "--host"], capture_output=True,
+                                 text=True, check=False, timeout=120).stdout
+        for name in ("cluster-a", "robot-b"):
+            assert re.search(rf"^ok +right secrets of {apart} +{name}: get,patch$", checked, re.M), checked
         account = r.vc.kubectl_as(r.token_kubeconfig())
-        for verb, what in (("list", "secrets"), ("get", "secrets/other"), ("create", "secrets"), ("delete", "secrets/cluster-a")):
+        for verb, what in (("list", "secrets"), ("get", "secrets/other"), ("create", "secrets"), ("delete", "secrets/cluster-a"),
+                           ("delete", "secrets/robot-b")):
             code, out, _ = account.run("auth", "can-i", verb, what, "-n", apart)
             assert (code, out.strip()) == (1, "no"), (verb, what)
         on_host("upgrade", "research", CHART, "-n", team, "--wait", "--timeout", "300s", values=merge(

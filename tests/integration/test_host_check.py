@@ -181,10 +181,10 @@ def without(rules, resource, verb):
     return out
 
 
-def check_host(tmp_path, namespace, kubeconfig, pools=(), **more):
+def check_host(tmp_path, namespace, account, pools=(), **more):
     """The exit code of `sublet check --host`, and {check: (level, message)} of its table."""
     config = tmp_path / "check.yaml"
-    config.write_text(yaml.safe_dump({"name": "research", "host": {"namespace": namespace, "kubeconfig": kubeconfig},
+    config.write_text(yaml.safe_dump({"name": "research", "host": {"namespace": namespace, "kubeconfig": account},
                                       "policy": {"storageClasses": ["no-such-class"]}, "pools": list(pools), **more}))
     r = subprocess.run([binaries.sublet(), "check", "--config", config, "--host"], capture_output=True, text=True,
                        check=False, timeout=120)
@@ -216,10 +216,44 @@ def test_check_reviews_the_rights_to_what_is_shown(team, tmp_path):
     code, found = check_host(tmp_path, namespace, kubeconfig, sync={"fromHost": config}, metrics={"source": "host"})
     for _, plural in cluster - {("storage.k8s.io", "storageclasses"), ("scheduling.k8s.io", "priorityclasses")}:
         assert found[f"right {plural}"] == ("missing", "not permitted: list, watch")
-    for what in ("right configmaps of shared", "right secrets of tools", "right tools of x", "right tools",
-                 "right endpointslices of shared"):
-        assert found[what] == ("missing", "not permitted: list, watch")
+    for what, name in (("configmaps of shared", "ca: "), ("secrets of tools", ""), ("tools of x", "y: "), ("tools", ""),
+                       ("endpointslices of shared", "")):
+        assert found[f"right {what}"] == ("missing", f"{name}not permitted: list, watch")
     assert code == 1, found
+
+
+def test_check_reviews_the_rights_to_further_kubeconfigs(host, team, tmp_path):
+    """Those beside the tenant's objects are under the right to Secrets there; each other Secret by its name."""
+    namespace, kubeconfig = team
+    names = {which: f"k{which}-{os.urandom(3).hex()}" for which in ("a", "b")}  # as long as the table has room for
+    for apart in names.values():
+        host.create_namespace(apart)
+    try:
+        given = {"kubeconfig": {"additionalSecrets": [
+            {"name": "own"}, {"name": "own-too", "namespace": namespace}, {"name": "one", "namespace": names["a"]},
+            {"name": "two", "namespace": names["b"], "serviceAccount": {"name": "robot", "namespace": "default"}}]}}
+        code, found = check_host(tmp_path, namespace, kubeconfig, **given)
+        assert code == 1 and found["right secrets"][0] == "ok", found
+        assert found[f"right secrets of {names['a']}"] == ("missing", "one: not permitted: get, patch")
+        assert found[f"right secrets of {names['b']}"] == ("missing", "two: not permitted: get, patch")
+        assert f"right secrets of {namespace}" not in found
+        for apart, name, verbs in ((names["a"], "one", ["get"]), (names["b"], "two", ["get", "patch"])):
+            rbac = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{apart}"
+            host.api.post(f"{rbac}/roles", {"metadata": {"name": "k"}, "rules": [
+                {"apiGroups": [""], "resources": ["secrets"], "resourceNames": [name], "verbs": verbs}]})
+            host.api.post(f"{rbac}/rolebindings", {
+                "metadata": {"name": "k"}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "k"},
+                "subjects": [{"kind": "ServiceAccount", "name": "runner", "namespace": namespace}]})
+
+        def seen():
+            code, found = check_host(tmp_path, namespace, kubeconfig, **given)
+            return found[f"right secrets of {names['b']}"] == ("ok", "two: get,patch") and (
+                code, found[f"right secrets of {names['a']}"]) == (1, ("missing", "one: not permitted: patch"))
+
+        eventually(seen, 30, "the host's authorizer to see the Roles")
+    finally:
+        for apart in names.values():
+            host.delete_namespace(apart)
 
 
 def test_the_chart_lets_every_method_through_proxies(team, tenant):
