@@ -51,9 +51,11 @@ int pki_rotate_ca(struct pki *p, struct err *err) MUST_CHECK;
 int pki_retire_ca(struct pki *p, struct err *err) MUST_CHECK;
 /* Takes the stored CA; a serving certificate of another is issued again. */
 int pki_reload(struct pki *p, struct err *err) MUST_CHECK;
-/* One more IP of the serving certificate, which is known only later and may change; it is stored,
- * so that the next start serves with it. True: the certificate lacks it, renew it. */
-bool pki_set_address(struct pki *p, struct str ip);
+/* Further IPs of the serving certificate, which are known only later and may change; they are
+ * stored, so that the next start serves with them. Those beyond PKI_MOST_ADDRESSES, and empty ones,
+ * are left out. True: the certificate lacks one, or has one that is no more; renew it. */
+#define PKI_MOST_ADDRESSES 65
+bool pki_set_addresses(struct pki *p, const struct str *ips, size_t n);
 /* A client certificate signed by the cluster's CA; PEM in arena. */
 int pki_issue_client(struct pki *p, struct arena *a, struct str cn, const struct str *organizations,
                      size_t n, int64_t seconds, struct str *ret_cert, struct str *ret_key,

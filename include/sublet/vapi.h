@@ -65,10 +65,13 @@ void vapi_certificates(struct vapi *api, enum vapi_certificates_order what,
 /* The published address of this API: default/kubernetes, its Endpoints and its EndpointSlice are
  * kept so, and restored after any change. No cluster_ip: the Service is headless; no endpoint_ip:
  * no endpoints. Called again whenever it changes; before and after vapi_start(). The serving
- * certificate gets the cluster_ip, by which client libraries in pods verify the API. */
+ * certificate gets the cluster_ip, by which client libraries in pods verify the API, and the
+ * further ones: the addresses of nodes (hook node_at). */
 struct vapi_address {
     struct str cluster_ip, endpoint_ip; /* copied */
     unsigned port, target_port, endpoint_port;
+    const struct str *further; /* read before it returns; at most PKI_MOST_ADDRESSES - 1 */
+    size_t n_further;
 };
 void vapi_publish_address(struct vapi *api, const struct vapi_address *address);
 /* For the controller that maintains it: NULL before there is one; changed() when it changed. */

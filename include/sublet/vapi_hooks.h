@@ -72,6 +72,9 @@ struct vapi_hooks {
      * pod or service, with `kubelets` of a node. Answers now or later. NULL: 501. */
     void (*connect)(void *ctx, struct proxy *p);
     bool kubelets;
+    /* The node that the tenant is shown under this address; empty: none. What is sent to it at the
+     * port of kubelets is read as nodes/NAME/proxy, under a kubelet's own rights. */
+    struct str (*node_at)(void *ctx, struct str ip);
     /* A document of the host's own OpenAPI v3 ("/openapi/v3", "/openapi/v3/apis/apps/v1?hash=..."),
      * as JSON, within timeout_ms. done() exactly once, not before returning; err NULL: body is
      * valid until done() returned. NULL: built-in types have no descriptions. */

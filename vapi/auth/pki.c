@@ -127,23 +127,35 @@ int pki_load_serving(struct pki *p, struct err *err)
     return pki_renew_serving(p, err);
 }
 
-static void add_address(struct pki *p, struct str ip)
+/* text: as it is stored, IP,IP. */
+static void add_addresses(struct pki *p, struct str text)
 {
+    struct str rest = arena_str(p->arena, text);
+
     p->n_names = p->n_options;
-    for (size_t i = 0; i < p->n_options; i++) {
-        if (str_eq(p->names[i], ip))
-            return;
+    while (rest.n && p->n_names < p->n_options + PKI_MOST_ADDRESSES) {
+        struct str ip = str_cut(&rest, ',');
+        bool known = false;
+
+        for (size_t i = 0; i < p->n_names; i++)
+            known |= str_eq(p->names[i], ip);
+        if (ip.n && !known)
+            p->names[p->n_names++] = ip;
     }
-    if (ip.n)
-        p->names[p->n_names++] = arena_str(p->arena, ip);
 }
 
-bool pki_set_address(struct pki *p, struct str ip)
+bool pki_set_addresses(struct pki *p, const struct str *ips, size_t n)
 {
+    struct buf text = BUF_INIT(0);
+
     assert(p->magic == PKI_MAGIC);
-    if (!str_eq(pki_record_get(p, "serving.address"), ip))
-        pki_record_put(p, "serving.address", ip);
-    add_address(p, ip);
+    for (size_t i = 0; i < n && i < PKI_MOST_ADDRESSES; i++)
+        buf_printf(&text, "%s%.*s", text.n && ips[i].n ? "," : "", STR_F(ips[i]));
+    if (!str_eq(pki_record_get(p, "serving.address"), buf_str(&text))) {
+        pki_record_put(p, "serving.address", buf_str(&text));
+        add_addresses(p, buf_str(&text));
+    }
+    buf_fini(&text);
     return !pki_cert_has_names(p->serving, p->names, p->n_names);
 }
 
@@ -182,11 +194,11 @@ int pki_open(struct store *s, const struct pki_options *options, struct pki **re
     p->issuer = arena_str(p->arena, options->issuer);
     p->cluster_uid = arena_str(p->arena, options->cluster_uid);
     p->lifetime = options->life_s ? options->life_s : LEAF_LIFETIME;
-    p->names = arena_alloc(p->arena, (options->n_names + 1) * sizeof(*p->names));
+    p->names = arena_alloc(p->arena, (options->n_names + PKI_MOST_ADDRESSES) * sizeof(*p->names));
     p->n_options = options->n_names;
     for (size_t i = 0; i < options->n_names; i++)
         p->names[i] = arena_str(p->arena, options->names[i]);
-    add_address(p, pki_record_get(p, "serving.address"));
+    add_addresses(p, pki_record_get(p, "serving.address"));
 
     if (pki_load_ca(p, err) < 0 || pki_load_serving(p, err) < 0 || load_token_key(p, err) < 0) {
         pki_free(p);

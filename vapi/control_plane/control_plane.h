@@ -35,4 +35,4 @@ cJSON *renewal_list(struct vapi *api, struct arena *a);
 void renewal_start(struct vapi *api);
 void renewal_check(struct vapi *api); /* called by the timer, which it sets again */
 /* Adds this IP to the serving certificate: clients in pods verify the API by it. */
-void renewal_serve_at(struct vapi *api, struct str ip);
+void renewal_serve_at(struct vapi *api, const struct str *ips, size_t n);

@@ -190,11 +190,11 @@ void renewal_check(struct vapi *api)
     set_timer(all);
 }
 
-void renewal_serve_at(struct vapi *api, struct str ip)
+void renewal_serve_at(struct vapi *api, const struct str *ips, size_t n)
 {
     struct vapi_renewal serving = serving_of(api);
 
-    if (pki_set_address(api->o.pki, ip))
+    if (pki_set_addresses(api->o.pki, ips, n))
         try_one(&serving);
 }
 

@@ -21,6 +21,7 @@
 #include <assert.h>
 
 #include <sublet/kinds.h>
+#include <sublet/pki.h>
 #include <sublet/admission.h>
 #include <sublet/controller.h>
 #include <sublet/crd.h>
@@ -85,13 +86,20 @@ int vapi_new(const struct vapi_options *options, struct vapi **ret, struct err *
 void vapi_publish_address(struct vapi *api, const struct vapi_address *address)
 {
     struct arena *a = arena_new(0);
+    struct str ips[PKI_MOST_ADDRESSES];
+    size_t n = 0;
 
     arena_free(api->address_texts);
     api->address_texts = a;
     api->address = *address;
     api->address.cluster_ip = arena_str(a, address->cluster_ip);
     api->address.endpoint_ip = arena_str(a, address->endpoint_ip);
-    renewal_serve_at(api, api->address.cluster_ip);
+    api->address.further = NULL;
+    api->address.n_further = 0;
+    ips[n++] = address->cluster_ip;
+    for (size_t i = 0; i < address->n_further && n < COUNT(ips); i++)
+        ips[n++] = address->further[i];
+    renewal_serve_at(api, ips, n);
     if (api->address_changed)
         api->address_changed(api->address_ctx);
 }

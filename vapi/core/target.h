@@ -17,6 +17,7 @@ struct target {
     struct str path_name; /* name as in the path; a field selector may set another one */
     struct str path;      /* decoded */
     struct str rest;      /* after the subresource, without the slash */
+    bool of_kubelet;      /* sent to the address of the node, not to the API */
 };
 /* The request as authorizers, audit policies and FlowSchemas see it. */
 struct attributes request_attributes(const struct target *t);

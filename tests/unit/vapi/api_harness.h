@@ -56,5 +56,7 @@ bool has_header(const struct answer *a, const char *line);
 struct standin {
     int refuse_quota;        /* admission_quota answers 403 */
     const char *user_denied; /* authorised nothing */
+    bool deny;               /* all; `asked` has what was: "get nodes/metrics cpu-1 " */
+    char asked[256];
 };
 extern struct standin STANDIN;

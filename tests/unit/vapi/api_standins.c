@@ -5,7 +5,9 @@
 #include "../../../vapi/crd/version_new.h"
 #include "api_harness.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <sublet/call.h>
 #include <sublet/controller.h>
@@ -62,9 +64,14 @@ bool auth_authorize(struct auth *auth, struct arena *a, const struct user *u,
 {
     (void)auth;
     (void)a;
-    (void)what;
     *ret_reason = STR_NULL;
-    return !STANDIN.user_denied || !str_eqc(u->name, STANDIN.user_denied);
+    if (STANDIN.deny) {
+        size_t n = strlen(STANDIN.asked);
+
+        snprintf(STANDIN.asked + n, sizeof(STANDIN.asked) - n, "%s %.*s/%.*s %.*s ", what->verb,
+                 STR_F(what->resource), STR_F(what->subresource), STR_F(what->name));
+    }
+    return !STANDIN.deny && (!STANDIN.user_denied || !str_eqc(u->name, STANDIN.user_denied));
 }
 
 /* The kinds of pools: a name and nothing else. */
@@ -155,10 +162,11 @@ struct str pki_serving_key_pem(const struct pki *p)
     return STR_NULL;
 }
 
-bool pki_set_address(struct pki *p, struct str ip)
+bool pki_set_addresses(struct pki *p, const struct str *ips, size_t n)
 {
     (void)p;
-    (void)ip;
+    (void)ips;
+    (void)n;
     return false;
 }
 

@@ -547,6 +547,62 @@ static void test_continue_tokens_age_at_rest(void **state)
     assert_false(str_eq(text_at(a, "metadata.resourceVersion"), first));
 }
 
+/* ---- addresses of nodes ---- */
+
+static struct str node_at(void *ctx, struct str ip)
+{
+    (void)ctx;
+    return str_eqc(ip, "10.9.0.7")  ? STR("cpu-1")
+           : str_eqc(ip, "fd00::7") ? STR("cpu-2")
+                                    : STR_NULL;
+}
+
+/* What a kubelet's webhook authorizer would be asked: pkg/kubelet/server/auth.go. */
+static void test_a_kubelet_at_the_address_of_a_node(void **state)
+{
+    static const struct {
+        const char *host, *method, *path, *asked;
+    } cases[] = {
+        {"10.9.0.7:10250", "GET", "/metrics", "get nodes/metrics cpu-1 "},
+        {"10.9.0.7:10250", "GET", "/metrics/resource", "get nodes/metrics cpu-1 "},
+        {"10.9.0.7:10250", "GET", "/metrics/cadvisor?x=y", "get nodes/metrics cpu-1 "},
+        {"[fd00::7]:10250", "GET", "/stats/summary", "get nodes/stats cpu-2 "},
+        {"10.9.0.7:10250", "GET", "/pods", "get nodes/pods cpu-1 get nodes/proxy cpu-1 "},
+        {"10.9.0.7:10250", "GET", "/runningpods/", "get nodes/pods cpu-1 get nodes/proxy cpu-1 "},
+        {"10.9.0.7:10250", "GET", "/healthz", "get nodes/healthz cpu-1 get nodes/proxy cpu-1 "},
+        {"10.9.0.7:10250", "GET", "/configz", "get nodes/configz cpu-1 get nodes/proxy cpu-1 "},
+        {"10.9.0.7:10250", "GET", "/logs/syslog", "get nodes/log cpu-1 "},
+        {"10.9.0.7:10250", "GET", "/metricsx", "get nodes/proxy cpu-1 "},
+        {"10.9.0.7:10250", "GET", "/", "get nodes/proxy cpu-1 "},
+        {"10.9.0.7:10250", "GET", "/containerLogs/a/b/c", "get nodes/proxy cpu-1 "},
+        {"10.9.0.7:10250", "POST", "/exec/a/b/c", "create nodes/proxy cpu-1 "},
+        {"10.9.0.7:10250", "GET", "/api/v1/namespaces/a/secrets/b", "get nodes/proxy cpu-1 "},
+        /* the API itself */
+        {"10.9.0.7", "GET", "/api/v1/nodes/cpu-1/proxy/metrics", "get nodes/proxy cpu-1 "},
+        {"10.9.0.8:10250", "GET", "/api/v1/nodes/cpu-1/proxy/metrics", "get nodes/proxy cpu-1 "},
+        {"10.9.0.7:443", "GET", "/api/v1/nodes/cpu-1", "get nodes/ cpu-1 "},
+        {"cpu-1:10250", "GET", "/api/v1/nodes/cpu-1", "get nodes/ cpu-1 "},
+        {":10250", "GET", "/api/v1/nodes/cpu-1", "get nodes/ cpu-1 "},
+    };
+    const struct vapi_hooks hooks = {.node_at = node_at, .kubelets = true};
+    struct harness *h = harness_new_with(&hooks);
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const char *const headers[] = {arena_printf(harness_arena(h), "host: %s", cases[i].host).p,
+                                       NULL};
+        struct answer a;
+
+        STANDIN.deny = true;
+        STANDIN.asked[0] = 0;
+        a = ask(h, cases[i].method, cases[i].path, NULL, STR_NULL, headers);
+        STANDIN.deny = false;
+        assert_string_equal(STANDIN.asked, cases[i].asked);
+        assert_int_equal(a.status, 403);
+    }
+    harness_free(h);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -555,6 +611,7 @@ int main(void)
         TEST(test_methods),
         TEST(test_methods_of_proxies),
         TEST(test_who_and_may_they),
+        cmocka_unit_test(test_a_kubelet_at_the_address_of_a_node),
         TEST(test_negotiation),
         TEST(test_gzip),
         TEST(test_body_limit),

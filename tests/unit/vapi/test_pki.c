@@ -235,19 +235,26 @@ static int serves_at(struct world *w, const char *ip)
     return found;
 }
 
+static bool set_address(struct world *w, const char *ip)
+{
+    struct str one = str_c(ip);
+
+    return pki_set_addresses(w->pki, &one, 1);
+}
+
 /* Clients in pods connect to the IP of a Service, which is known after the start. */
 static void test_the_address_is_a_name(void **state)
 {
     struct world *w = *state;
     struct str with;
 
-    assert_false(pki_set_address(w->pki, STR("10.96.0.1"))); /* an option has it */
+    assert_false(set_address(w, "10.96.0.1")); /* an option has it */
     assert_int_equal(serves_at(w, "10.7.7.7"), 0);
-    assert_true(pki_set_address(w->pki, STR("10.7.7.7")));
+    assert_true(set_address(w, "10.7.7.7"));
     assert_int_equal(pki_renew_serving(w->pki, &w->err), 0);
     assert_int_equal(serves_at(w, "10.7.7.7"), 1);
     assert_int_equal(serves_at(w, "10.96.0.1"), 1);
-    assert_false(pki_set_address(w->pki, STR("10.7.7.7")));
+    assert_false(set_address(w, "10.7.7.7"));
 
     with = keep(w, pki_serving_pem(w->pki));
     close_store(w);
@@ -255,12 +262,41 @@ static void test_the_address_is_a_name(void **state)
     assert_int_equal(open_pki(w), 0);
     assert_true(str_eq(pki_serving_pem(w->pki), with));
 
-    assert_true(pki_set_address(w->pki, STR("10.8.8.8")));
+    assert_true(set_address(w, "10.8.8.8"));
     assert_int_equal(pki_renew_serving(w->pki, &w->err), 0);
     assert_int_equal(serves_at(w, "10.7.7.7"), 0);
-    assert_true(pki_set_address(w->pki, STR("")));
+    assert_true(set_address(w, ""));
     assert_int_equal(pki_renew_serving(w->pki, &w->err), 0);
     assert_int_equal(serves_at(w, "10.8.8.8"), 0);
+}
+
+/* The next start has all of them; what there is no more leaves the certificate. */
+static void test_there_may_be_many_addresses(void **state)
+{
+    struct world *w = *state;
+    struct str ips[PKI_MOST_ADDRESSES + 1] = {STR("10.7.7.7"), STR(""), STR("fd00::7"),
+                                              STR("10.7.7.7"), STR("10.96.0.1")};
+    struct str with;
+
+    assert_true(pki_set_addresses(w->pki, ips, 5));
+    assert_int_equal(pki_renew_serving(w->pki, &w->err), 0);
+    assert_int_equal(serves_at(w, "10.7.7.7"), 1);
+    assert_int_equal(serves_at(w, "fd00::7"), 1);
+    assert_false(pki_set_addresses(w->pki, ips, 5));
+    with = keep(w, pki_serving_pem(w->pki));
+    close_store(w);
+    open_store(w);
+    assert_int_equal(open_pki(w), 0);
+    assert_true(str_eq(pki_serving_pem(w->pki), with));
+
+    for (size_t i = 0; i < COUNT(ips); i++)
+        ips[i] = arena_printf(w->arena, "10.9.0.%zu", i);
+    assert_true(pki_set_addresses(w->pki, ips, COUNT(ips)));
+    assert_int_equal(pki_renew_serving(w->pki, &w->err), 0);
+    assert_int_equal(serves_at(w, "10.9.0.64"), 1);
+    assert_int_equal(serves_at(w, "10.9.0.65"), 0);
+    assert_int_equal(serves_at(w, "10.7.7.7"), 0);
+    assert_int_equal(serves_at(w, "10.96.0.1"), 1);
 }
 
 static void test_damage_is_not_repaired_by_a_new_ca(void **state)
@@ -345,7 +381,7 @@ static void test_lost_records_are_not_made_again(void **state)
         assert_int_equal(open_pki(w), 0);
         assert_string_equal(pki_lost(w->pki), i < 3 ? "CA" : "token key");
         assert_int_equal(pki_renew_serving(w->pki, &w->err), 0);
-        (void)pki_set_address(w->pki, STR("10.0.0.1"));
+        (void)set_address(w, "10.0.0.1");
         /* Nothing was stored: neither a key nor what depends on it. */
         assert_int_equal(alter_store(w, "DELETE FROM record WHERE (kind, key, value) NOT IN"
                                         " (SELECT kind, key, value FROM lost)"),
@@ -713,6 +749,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_restart_keeps_everything, setup, teardown),
         cmocka_unit_test_setup_teardown(test_serving_is_reissued, setup, teardown),
         cmocka_unit_test_setup_teardown(test_the_address_is_a_name, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_there_may_be_many_addresses, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_lost_row_is_made_good, setup, teardown),
         cmocka_unit_test_setup_teardown(test_damage_is_not_repaired_by_a_new_ca, setup, teardown),
         cmocka_unit_test_setup_teardown(test_lost_records_are_not_made_again, setup, teardown),

@@ -41,5 +41,14 @@ struct str body_not_object(const struct call *c, const cJSON *tree);
 /* Turns c->strict into warnings, or into 400 (422 for patches) when validation is strict. */
 int body_strict(struct call *c, const cJSON *patched, struct err *err) MUST_CHECK;
 
+/* kubelet.c */
+/* True: the request was sent to the address of a node, and c->request is of nodes/NAME/proxy now.
+ */
+bool request_kubelet_address(struct call *c);
+/* By which subresource of nodes a kubelet authorizes a path; without its first slash. */
+struct str request_kubelet_subresource(struct str path);
+/* Does nodes/proxy permit it as well? */
+bool request_kubelet_is_part(struct str path);
+
 /* server.c */
 void request_handler(struct vapi *api, struct net_handler *ret);

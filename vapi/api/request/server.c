@@ -149,9 +149,16 @@ static int authorize(struct route *r)
     struct target *t = &r->target;
     struct call *c = r->call;
     struct attributes what = request_attributes(t);
-    struct str reason = STR_NULL;
-    bool allowed = auth_authorize(vapi_auth(c->api), c->arena, &c->user, &what, &reason);
+    struct str reason = STR_NULL, general = what.subresource;
+    bool allowed;
 
+    if (t->of_kubelet)
+        what.subresource = request_kubelet_subresource(t->rest);
+    allowed = auth_authorize(vapi_auth(c->api), c->arena, &c->user, &what, &reason);
+    if (!allowed && t->of_kubelet && request_kubelet_is_part(t->rest)) {
+        what.subresource = general;
+        allowed = auth_authorize(vapi_auth(c->api), c->arena, &c->user, &what, &reason);
+    }
     audit_authorized(c, allowed, reason);
     if (allowed)
         return 0;
@@ -448,15 +455,18 @@ static void cancel_wait(struct call *c)
 static void route(struct call *c)
 {
     struct route *r = ARENA_NEW(c->arena, struct route);
+    bool of_kubelet;
 
     r->call = c;
     err_init(&r->err, c->arena);
+    of_kubelet = request_kubelet_address(c);
     if ((!request_target(c->arena, c->request, &r->target) &&
          err_set(&r->err, &ERR_BAD_REQUEST, "invalid URL escape in the request path")) ||
         query_parse_all(c->arena, c->request->query, &r->query, &r->err)) {
         call_error(c, &r->err);
         return;
     }
+    r->target.of_kubelet = of_kubelet;
     refine_verb(r);
     call_entry(c)->long_running = observe_long_running(c, &r->target);
     r->wait = (struct auth_wait){.again = on_keys, .ctx = r};
