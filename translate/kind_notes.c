@@ -330,12 +330,17 @@ static int key_down(const struct kind_call *c, const struct note *note, struct s
 
 /* ---- the hook ---- */
 
+/* Traefik reads the names in its keys without regard to case. A key that is renamed gets the row's
+ * own start, so that is found as its controller reads it: exactly so. */
 static bool is_of(const struct note *note, struct str key)
 {
-    struct str named = str_c(note->key);
-    char end = named.p[named.n - 1];
+    struct str row = str_c(note->key);
+    char end = row.p[row.n - 1];
 
-    return end == '.' || end == '-' || end == '/' ? str_has_prefix(key, named) : str_eq(key, named);
+    if (note->form == FORM_OF)
+        return str_has_prefix(key, row);
+    return str_eq_nocase(end == '.' || end == '-' || end == '/' ? str_sub(key, 0, row.n) : key,
+                         row);
 }
 
 static const struct note *note_of(struct str key)

@@ -268,6 +268,26 @@ static void keys_that_must_be_listed_themselves(void **state)
     assert_str(str_c(note(f, NGINX "proxy-body-size", "8m", NGINX "proxy-body-size")), "8m");
 }
 
+/* Traefik reads the names in its keys without regard to case. */
+static void the_case_of_a_key_changes_nothing(void **state)
+{
+    static const char *const keys[] = {"traefik.ingress.kubernetes.io/router.Middlewares",
+                                       "traefik.ingress.kubernetes.io/Router.pathMatcher",
+                                       "traefik.ingress.kubernetes.io/ROUTER.TLS.OPTIONS",
+                                       "traefik.ingress.kubernetes.io/service.serversTransport"};
+    struct fixture *f = *state;
+
+    use_config(f, PREFIXES);
+    for (size_t i = 0; i < COUNT(keys); i++) {
+        assert_refused(f, keys[i], "kube-system-strip@kubernetescrd", "lists its prefix only");
+        assert_int_equal(check_service(f, keys[i]), -1);
+        assert_ptr_equal(f->err.kind, &ERR_FORBIDDEN);
+        err_clear(&f->err);
+    }
+    assert_str(str_c(note(f, NGINX "Auth-Secret", "s", NGINX "Auth-Secret")), name(f, "s"));
+    assert_str(str_c(note(f, "konghq.com/plugins-x", "p", "konghq.com/plugins-x")), "p");
+}
+
 static void refused_names(void **state)
 {
     static const char *const values[] = {
@@ -524,6 +544,7 @@ int main(void)
         TEST(names),
         TEST(unlisted),
         TEST(keys_that_must_be_listed_themselves),
+        TEST(the_case_of_a_key_changes_nothing),
         TEST(refused_names),
         TEST(actions),
         TEST(refused_actions),
