@@ -25,6 +25,7 @@ struct usage {
     struct usage *next;
     struct str ns, pool;
     struct rational used, waiting;
+    struct rational hours; /* of a namespace */
     int64_t pods, waiting_pods;
     cJSON *queue;
 };
@@ -91,7 +92,7 @@ static struct usage *usage_of(struct usage_list *l, struct str ns)
     u = ARENA_NEW(l->scratch, struct usage);
     u->ns = arena_str(l->scratch, ns);
     u->pool = l->binding->pool->name;
-    u->used = u->waiting = RATIONAL_ZERO;
+    u->used = u->waiting = u->hours = RATIONAL_ZERO;
     u->queue = json_new_array(l->arena);
     u->next = l->all;
     l->all = u;
@@ -150,6 +151,20 @@ static bool has_namespace(struct syncer *s, struct str ns)
            NULL;
 }
 
+/* Of the namespaces that are listed, those that have some. */
+static void take_hours(struct usage_list *l, struct str pool)
+{
+    struct hours_list hours =
+        sync_ledger_hours_list(l->syncer->ledger, l->scratch, pool, HOURS_NAMESPACES);
+
+    for (size_t i = 0; i < hours.n; i++) {
+        struct map_entry *e = map_get(&l->of_pool, hours.lines[i].ns);
+
+        if (e)
+            CONTAINER(e, struct usage, entry)->hours = hours.lines[i].hours;
+    }
+}
+
 static void sum_up(struct usage_list *l, const struct config_binding *b)
 {
     struct ledger *ledger = l->syncer->ledger;
@@ -160,6 +175,8 @@ static void sum_up(struct usage_list *l, const struct config_binding *b)
         usage_of(l, l->ns);
     sync_ledger_each_charge(ledger, b->pool->name, on_charge, l);
     sync_ledger_each_waiting(ledger, b->pool->name, on_waiting, l);
+    if (!l->cluster && map_count(&l->of_pool))
+        take_hours(l, b->pool->name);
     map_clear(&l->of_pool);
 }
 
@@ -226,6 +243,8 @@ static cJSON *object_of(const struct usage_list *l, const struct usage *u)
         add_sharing(a, b->pool, status);
     if (l->cluster)
         add_hours(l->syncer->ledger, a, u->pool, status);
+    else
+        json_set_str(a, status, "gpuHours", rational_format(a, u->hours));
     if (u->waiting_pods > listed)
         json_set(a, status, "queueNotShown", json_new_i64(a, u->waiting_pods - listed));
     return json_object(

@@ -66,8 +66,11 @@ def test_usage_follows_pods_and_the_line(vc):
                    "pod_scheduling_seconds_count": "1", "pods_created_total": "3", "pods_reclaimed_total": "0",
                    "reclaimed_gpu_seconds_total": "0"}
     eventually(lambda: float(k.json("get", "clustergpuusage", "shared")["status"]["gpuHours"]) > 0, 60, "a thousandth of a GPU hour")
-    assert "gpuHours" not in status and "namespaces" not in status and "mode" not in status
+    assert "namespaces" not in status and "mode" not in status
     whole = k.json("get", "clustergpuusage", "shared")["status"]
+    hours = {u["metadata"]["namespace"]: float(u["status"]["gpuHours"]) for u in k.items("gpuusages", "-A")}
+    assert hours["other"] == 0 and float(whole["gpuHours"]) <= hours["default"] < float(whole["gpuHours"]) + 0.1
+    assert float(k.json("get", "gpuusage", "shared", "-n", "default")["status"]["gpuHours"]) >= hours["default"]
     assert whole["namespaces"] == [{"namespace": "default", "gpuHours": whole["gpuHours"]}] and whole["otherGPUHours"] == "0"
     rows = k("get", "clustergpuusage", "shared", "-o", r'jsonpath={range .status.namespaces[*]}{.namespace}{"\t"}{.gpuHours}{"\n"}{end}')
     assert [line[0] for line in cells(rows)] == ["default"]

@@ -37,9 +37,9 @@ static const struct member {
     {"guarantee", "string", "What is guaranteed to the whole virtual cluster.", "Guarantee", false},
     {"borrowed", "string", "What is used beyond the guarantee.", "Borrowed", true},
     {"gpuHours", "string",
-     "GPU hours that were charged since the month began, in UTC. It is no bill, which counts from "
-     "the moment a pod has a node.",
-     NULL, true},
+     "GPU hours that were charged since the month began, in UTC: to the namespace, or to the whole "
+     "virtual cluster. It is no bill, which counts from the moment a pod has a node.",
+     NULL, false},
     {"otherGPUHours", "string",
      "What of gpuHours is of none of namespaces: of those with less, and of what was charged "
      "before "

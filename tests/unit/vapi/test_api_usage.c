@@ -15,17 +15,20 @@ struct world {
     struct harness *h;
     int64_t now_s;
     const char *used;   /* of pool a */
+    const char *hours;  /* of all */
     bool other, silent; /* namespace other holds some; the hook knows nothing */
     unsigned asked;
 };
 
-static cJSON *usage_of(struct arena *a, bool cluster, const char *ns, const char *used)
+static cJSON *usage_of(struct arena *a, bool cluster, const char *ns, const char *used,
+                       const char *hours)
 {
     return json_object(
         a,
         JSON("metadata", json_object(a, JSON("name", "a"),
                                      JSON_NONEMPTY("namespace", cluster ? STR("") : str_c(ns)))),
-        JSON("status", json_object(a, JSON("used", used))));
+        JSON("status", json_object(a, JSON("used", used), JSON("gpuHours", hours),
+                                   JSON("otherGPUHours", hours))));
 }
 
 static cJSON *gpu_usage(void *ctx, struct arena *a, bool cluster, struct str ns)
@@ -35,9 +38,9 @@ static cJSON *gpu_usage(void *ctx, struct arena *a, bool cluster, struct str ns)
 
     w->asked++;
     if (cluster || !ns.n || str_eqc(ns, "default"))
-        json_append(ret, usage_of(a, cluster, "default", w->used));
+        json_append(ret, usage_of(a, cluster, "default", w->used, w->hours));
     if (w->other && !cluster && (!ns.n || str_eqc(ns, "other")))
-        json_append(ret, usage_of(a, cluster, "other", "7"));
+        json_append(ret, usage_of(a, cluster, "other", "7", w->hours));
     return ret;
 }
 
@@ -47,7 +50,7 @@ static int set_up(void **state)
     struct vapi_hooks hooks = {.ctx = w, .gpu_usage = gpu_usage};
     struct config config = {.fleet_bindings = true};
 
-    *w = (struct world){.now_s = 1800000000, .used = "1"};
+    *w = (struct world){.now_s = 1800000000, .used = "1", .hours = "0"};
     w->h = harness_new_for(&hooks, &config);
     *state = w;
     return 0;
@@ -176,6 +179,22 @@ static void test_changes_in_a_row_are_one(void **state)
     assert_int_equal(w->asked, 2);
 }
 
+/* Nor are they one because something else changed: a namespace that waits for nothing gets no event
+ * for each pod of the others. */
+static void test_hours_that_pass_are_no_change(void **state)
+{
+    struct world *w = *state;
+    struct request *r;
+
+    w->other = true;
+    r = watch(w, ALL, STR(""));
+    w->hours = "0.5";
+    w->used = "2";
+    vapi_gpu_usage_changed(harness_api(w->h));
+    assert_string_equal(events(w, r), "ADDED default/a 1, ADDED other/a 7, MODIFIED default/a 2");
+    assert_int_equal(w->asked, 2);
+}
+
 static void test_only_what_was_listed_may_be_gone_on_from(void **state)
 {
     struct world *w = *state;
@@ -258,6 +277,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_watch_goes_on_from_a_list, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_what_holds_nothing_is_deleted, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_changes_in_a_row_are_one, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_hours_that_pass_are_no_change, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_only_what_was_listed_may_be_gone_on_from, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_initial_events_and_their_end, set_up, tear_down),
