@@ -60,6 +60,15 @@ static cJSON *own_copy(struct config_bound *set, const cJSON *tree)
     return tree ? json_copy(set->arena, tree) : json_new_object(set->arena);
 }
 
+/* The spec as an item of `bindings:`. */
+static cJSON *own_spec(struct config_bound *set, const cJSON *object)
+{
+    cJSON *spec = own_copy(set, json_get(object, "spec"));
+
+    json_remove(spec, "budget");
+    return spec;
+}
+
 static cJSON *own_copy_of(struct config_bound *set, const cJSON *tree)
 {
     return tree ? json_copy(set->arena, tree) : NULL;
@@ -149,7 +158,7 @@ static int read_bound(struct config_bound *set, const struct place *at, const cJ
         return place_error(&pool, "mode kai-fraction is not granted by a fleet");
     alone.pools = ret_pool;
     alone.n_pools = 1;
-    if (config_read_binding(&spec, own_copy(set, json_get(object, "spec")), &alone, ret) ||
+    if (config_read_binding(&spec, own_spec(set, object), &alone, ret) ||
         config_maintenance_parse(set->arena, maintenance.path,
                                  own_copy_of(set, json_path(object, "status.maintenance")),
                                  &ret_pool->maintenance, at->err) ||
@@ -158,6 +167,7 @@ static int read_bound(struct config_bound *set, const struct place *at, const cJ
         return -1;
     if (rational_cmp(granted, ret->limit) < 0)
         ret->limit = granted;
+    ret->budget = own_copy_of(set, json_path(object, "status.budget"));
     return 0;
 }
 

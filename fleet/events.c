@@ -41,6 +41,9 @@ static const struct rule {
 } RULES[] = {
     {"GPUBinding", "Ready", "True", "Refused", "Granted", "its guarantee counts"},
     {"GPUBinding", "Reclaiming", "False", NULL, "Reclaimed", "nothing is left to be given back"},
+    {"GPUBinding", "BudgetWarning", "False", NULL, NULL, NULL},
+    {"GPUBinding", "BudgetExceeded", "False", NULL, "WithinBudget",
+     "less than the budget is spent"},
     {"GPUPool", "Ready", "True", NULL, "Served", "nodes of it have GPUs"},
     {"GPUPool", "Overcommitted", "False", "Overcommitted", "WithinCapacity", "guarantees fit",
      "Refused", "a guarantee does not fit beside older ones: the GPUPool's status says whose"},

@@ -22,6 +22,7 @@
 
 #include <sublet/fleet.h>
 #include <sublet/fleet_ledger.h>
+#include <sublet/log.h>
 #include <sublet/reflector.h>
 
 #include "counters.h"
@@ -64,7 +65,8 @@ struct fleet {
     struct fleet_endpoint *endpoint; /* NULL: none */
     struct counters *counters;       /* beside the endpoint */
     struct page *page;               /* NULL: none */
-    struct month *month;             /* beside the page */
+    struct month *month;             /* for the page and budgets */
+    bool month_failing;              /* the last one */
     struct reflector *nodes, *pods;
     struct grants *grants;       /* NULL: not before it is ready, or never */
     bool granted;                /* its view was computed: before, it is empty */
@@ -174,6 +176,13 @@ static void beat(struct fleet *f)
         check(f, observer_seen(f->observer, now_us(f), &err), &err);
 }
 
+/* A binding that has none costs no reading of the ledger. */
+static void look_at_month(struct fleet *f)
+{
+    if (f->phase == FLEET_READY && grants_view(f->grants).budgets)
+        fleet_month_ask(f->month);
+}
+
 static void on_beat(uv_timer_t *timer)
 {
     struct fleet *f = timer->data;
@@ -185,6 +194,7 @@ static void on_beat(uv_timer_t *timer)
         if (f->granted)
             record_guarantees(f);
     }
+    look_at_month(f);
     beat(f);
 }
 
@@ -301,12 +311,39 @@ static void on_shown_changed(void *ctx)
     fleet_page_changed(f->page);
 }
 
+/* The first failure in a row is logged: without a new month, budgets are held against the last. */
+static void on_month(void *ctx)
+{
+    struct fleet *f = ctx;
+    struct str trouble = fleet_month_trouble(f->month);
+
+    if (trouble.n && !f->month_failing)
+        log_warn("fleet: what the month costs is not known error=\"%.*s\"", STR_F(trouble));
+    else if (!trouble.n && f->month_failing)
+        log_info("fleet: what the month costs is known again");
+    f->month_failing = trouble.n > 0;
+    if (grants_view(f->grants).budgets)
+        grants_changed(f->grants);
+    fleet_page_changed(f->page);
+}
+
+static void show_budgets(void *ctx, struct budget_facts *ret)
+{
+    struct fleet *f = ctx;
+
+    *ret = (struct budget_facts){.pools = f->o.config->pools,
+                                 .n_pools = f->o.config->n_pools,
+                                 .month = fleet_month_usage(f->month),
+                                 .month_us = fleet_month_us(f->month)};
+}
+
 static void on_granted(void *ctx)
 {
     struct fleet *f = ctx;
 
     f->granted = true;
     record_guarantees(f);
+    look_at_month(f);
     fleet_page_changed(f->page);
 }
 
@@ -321,6 +358,7 @@ static void open_grants(struct fleet *f)
                                      .nodes = f->nodes,
                                      .pods = f->pods,
                                      .watch = f->watch,
+                                     .budgets = show_budgets,
                                      .refused = on_refused,
                                      .computed = on_granted,
                                      .ctx = f};
@@ -495,6 +533,8 @@ static int write_metrics(void *ctx, struct buf *out, struct err *err)
     grants_metrics(f->grants, out);
     if (f->grants)
         fleet_fairness_metrics(out, &granted);
+    if (granted.budgets)
+        fleet_budget_metrics(out, &granted);
     fleet_disruptions_metrics(f->disruptions, out);
     if (now.held) {
         fleet_price_metrics(out, f->o.config->pools, f->o.config->n_pools);
@@ -566,16 +606,10 @@ int fleet_show(struct fleet *f, const struct fleet_page *page, unsigned *ret_por
                                    .write_seen = write_seen,
                                    .write_tenant = write_tenant,
                                    .ctx = f};
-    const struct month_options month = {.loop = f->o.loop,
-                                        .clock = f->o.clock,
-                                        .directory = f->o.config->data_dir,
-                                        .changed = on_shown_changed,
-                                        .ctx = f};
 
     assert(f->magic == FLEET_MAGIC && !f->page);
     if (fleet_page_open(&o, &f->page, err))
         return -1;
-    f->month = fleet_month_new(&month);
     *ret_port = fleet_page_port(f->page);
     return 0;
 }
@@ -656,6 +690,17 @@ static void open_telemetry(struct fleet *f)
     f->telemetry = telemetry_new(&o);
 }
 
+static void open_month(struct fleet *f)
+{
+    const struct month_options o = {.loop = f->o.loop,
+                                    .clock = f->o.clock,
+                                    .directory = f->o.config->data_dir,
+                                    .changed = on_month,
+                                    .ctx = f};
+
+    f->month = fleet_month_new(&o);
+}
+
 int fleet_new(const struct fleet_options *options, struct fleet **ret, struct err *err)
 {
     const struct config *c = options->config;
@@ -673,6 +718,7 @@ int fleet_new(const struct fleet_options *options, struct fleet **ret, struct er
         release_all(f);
         return -1;
     }
+    open_month(f);
     uv_timer_init(options->loop, &f->beat);
     uv_prepare_init(options->loop, &f->prepare);
     f->beat.data = f->prepare.data = f;

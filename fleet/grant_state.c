@@ -329,6 +329,53 @@ static struct grant_tenant *add_tenant(struct grant_state *s, struct str ns)
     return t;
 }
 
+static bool was_ready(const cJSON *tree)
+{
+    return condition_is_true(json_path(tree, "status.conditions"), "Ready") &&
+           json_i64_at(tree, "status.observedGeneration", -1) ==
+               json_i64_at(tree, "metadata.generation", 0);
+}
+
+/* Why its budget has nothing that it could be held against; empty: it has. A binding that counts
+ * stays when a price is taken out of the file: that must not take its guarantee. */
+static struct str unpriced(const struct grant_state *s, const struct grant_row *r)
+{
+    struct str currency = budget_currency(s->budgets, r->pool);
+
+    if (was_ready(r->tree) || r->index == SHARE_NO_POOL)
+        return STR("");
+    if (!currency.n || currency.n > BUDGET_CURRENCY)
+        return arena_printf(s->a,
+                            "budget needs prices: pool \"%.*s\" has no metering in the "
+                            "configuration of the fleet",
+                            STR_F(r->pool));
+    if (r->budget.currency.n && !str_eq(r->budget.currency, currency))
+        return arena_printf(s->a, "budget.currency is \"%.*s\", but pool \"%.*s\" costs %.*s",
+                            STR_F(str_clip(r->budget.currency, 16)), STR_F(r->pool),
+                            STR_F(currency));
+    return STR("");
+}
+
+static void settle_budget(struct grant_state *s, struct grant_row *r)
+{
+    if (r->why.n || !budget_parse(s->a, json_path(r->tree, "spec.budget"), &r->budget, &r->why) ||
+        !r->budget.is)
+        return;
+    r->why = unpriced(s, r);
+    r->budget.is = !r->why.n && r->index != SHARE_NO_POOL;
+    if (!r->budget.is)
+        return;
+    budget_judge(s->a, &r->budget, s->budgets, r->tenant->ns, r->pool,
+                 json_path(r->tree, "status.budget"), s->now_s, &r->spent);
+    if (!s->next_s || r->spent.next_s < s->next_s)
+        s->next_s = r->spent.next_s;
+}
+
+bool grant_is_bounded(const struct grant_row *r, enum budget_enforcement by)
+{
+    return r->budget.is && r->spent.exceeded && r->budget.enforcement == by;
+}
+
 void grant_state_binding(struct grant_state *s, const cJSON *tree)
 {
     const cJSON *spec = json_get(tree, "spec");
@@ -345,6 +392,7 @@ void grant_state_binding(struct grant_state *s, const cJSON *tree)
                     "of at most 10000 parts");
     else if (rational_cmp(r.lend, r.guarantee) > 0)
         r.why = STR("lend must not exceed guarantee");
+    settle_budget(s, &r);
     if (r.why.n)
         r.guarantee = r.burst = r.lend = RATIONAL_ZERO;
     ADD(s, s->rows, s->n_rows, s->cap_rows);
@@ -613,13 +661,6 @@ static bool carries(const struct grant_state *s, size_t i)
     return !r->why.n || first;
 }
 
-static bool was_ready(const cJSON *tree)
-{
-    return condition_is_true(json_path(tree, "status.conditions"), "Ready") &&
-           json_i64_at(tree, "status.observedGeneration", -1) ==
-               json_i64_at(tree, "metadata.generation", 0);
-}
-
 /* Of the status, which this process wrote. */
 static void settle_lending(struct grant_state *s, const cJSON *tree, struct share_binding *b)
 {
@@ -643,7 +684,9 @@ static void settle_row(struct grant_state *s, size_t i)
                                 .invalid = r->why.n > 0,
                                 .was_ready = was_ready(r->tree),
                                 .guarantee = r->guarantee,
-                                .burst = r->burst,
+                                .burst =
+                                    grant_is_bounded(r, BUDGET_QUEUE) ? RATIONAL_ZERO : r->burst,
+                                .closed = grant_is_bounded(r, BUDGET_STOP),
                                 .lend = r->lend,
                                 .lent = RATIONAL_ZERO,
                                 .paused_lend = RATIONAL_ZERO,

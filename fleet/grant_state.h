@@ -11,6 +11,7 @@
 #include <sublet/hash.h>
 #include <sublet/json.h>
 
+#include "budget.h"
 #include "grant_facts.h"
 #include "grant_phase.h"
 #include "share.h"
@@ -65,11 +66,14 @@ struct grant_row {
     int64_t created_s;
     struct rational guarantee, burst, lend;
     size_t index; /* of the pool */
+    struct budget budget;
+    struct budget_state spent; /* where there is a budget */
 };
 struct grant_state {
     struct arena *a;
     int64_t now_s, grace_s, pause_s;
     int64_t next_s; /* ret: what follows is otherwise then, with nothing changed; 0: it is not */
+    const struct budget_facts *budgets; /* NULL: no pool has a price */
     /* The greatest value of a write to this object, at this version, that may hold already. */
     struct rational (*pending)(void *ctx, struct str path, struct str version, struct str pool);
     void *ctx;
@@ -103,6 +107,8 @@ void grant_state_pod(struct grant_state *s, const struct grant_pod *pod);
 void grant_state_settle(struct grant_state *s);
 void grant_state_end(struct grant_state *s);
 
+/* Does what it cost in this month bound its grant? To the guarantee (QUEUE) or what it holds. */
+bool grant_is_bounded(const struct grant_row *r, enum budget_enforcement by);
 /* Of a tenant's ResourceQuota and a pool: GPUs. */
 struct rational grant_quota_of(const struct grant_state *s, const struct grant_tenant *t,
                                size_t pool);

@@ -127,20 +127,22 @@ static bool is_claimed(const struct grant_state *s, size_t i)
 }
 
 /* What is to be ended, and from when on: a notice that was given stays, unless there is more to end
- * and it has passed. Never of a guarantee that counts, nor what no other binding may have, but
- * where the pool is drained: then all of it, by the drain's own notice. NULL: nothing is. */
+ * and it has passed. Never of a guarantee that counts, nor what no other binding may have unless
+ * the budget is exceeded, but where the pool is drained: then all of it, by the drain's own
+ * notice. NULL: nothing is. */
 static cJSON *reclaim_of(struct grant_state *s, size_t i, struct rational grant)
 {
     const struct grant_row *r = &s->rows[i];
     const struct share_binding *b = &s->bindings[i];
     const struct grant_pool *p = grant_pool_at(s, b->pool);
     bool drained = p && p->phase.door == SHARE_DRAINED;
+    bool taken = drained || grant_is_bounded(r, BUDGET_QUEUE);
     struct rational before, more, keeps = grant;
     int64_t at = object_time_s(r->tree, "status.reclaim.notBefore");
 
     if (!drained && b->state == SHARE_READY && rational_cmp(r->guarantee, keeps) > 0)
         keeps = r->guarantee;
-    if (!rational_sub(b->holds, keeps, &more) || more.num <= 0 || (!drained && !is_claimed(s, i)))
+    if (!rational_sub(b->holds, keeps, &more) || more.num <= 0 || (!taken && !is_claimed(s, i)))
         return NULL;
     if (drained)
         at = p->phase.not_before_s;
@@ -173,8 +175,27 @@ static struct str reason_of(struct grant_state *s, const struct grant_pool *p)
     return phase->maintenance >= GRANT_CORDONED ? STR("maintenance") : STR("");
 }
 
+/* "the budget of 1500.00 USD for 2026-11": the same as long as it is, so that an Event follows from
+ * a threshold and not from each cent. */
+static struct str budget_name(struct grant_state *s, const struct grant_row *r)
+{
+    return arena_printf(s->a, "the budget of %.*s %.*s for %.*s",
+                        STR_F(budget_text(s->a, r->budget.amount)), STR_F(r->spent.currency),
+                        STR_F(r->spent.month));
+}
+
+/* Of one tenant alone, the pool takes no new pods. */
+static cJSON *stopped_by_budget(struct grant_state *s, const struct grant_row *r)
+{
+    return json_object(
+        s->a, JSON("state", "cordon"),
+        JSON("reason", arena_printf(s->a, "%.*s is spent", STR_F(budget_name(s, r)))),
+        JSON("until", time_format_s(s->a, r->spent.next_s)));
+}
+
 /* What the tenant's process and users are to know. NULL: the pool is as usual. */
-static cJSON *maintenance_of(struct grant_state *s, const struct share_binding *b)
+static cJSON *maintenance_of(struct grant_state *s, const struct grant_row *r,
+                             const struct share_binding *b)
 {
     static const char *const states[] = {"none", "cordon", "drain"};
     const struct grant_pool *p = b->state == SHARE_READY ? grant_pool_at(s, b->pool) : NULL;
@@ -183,6 +204,8 @@ static cJSON *maintenance_of(struct grant_state *s, const struct share_binding *
     bool ours = p && p->phase.maintenance >= GRANT_CORDONED;
     int64_t grace = ours && wants->grace_s ? wants->grace_s : s->grace_s;
 
+    if (p && p->phase.door == SHARE_OPEN && b->closed)
+        return stopped_by_budget(s, r);
     if (!reason.n)
         return NULL;
     return json_object(s->a, JSON("state", states[p->phase.door]), JSON("reason", reason),
@@ -203,6 +226,68 @@ static cJSON *pause_of(struct grant_state *s, const struct share_binding *b)
                        JSON("until", time_format_s(s->a, b->paused_until_s)));
 }
 
+/* --- its budget --- */
+
+static void drop_condition(cJSON *object, const char *type)
+{
+    cJSON *list = json_path(object, "status.conditions"), *one = condition_get(list, type);
+
+    if (one)
+        json_detach(list, one);
+}
+
+static void budget_conditions(struct grant_state *s, const struct grant_row *r, cJSON *object)
+{
+    static const char *const effects[] = {
+        "", ": nothing is granted beyond the guarantee until it ends or the amount is raised",
+        ": nothing new is granted until it ends or the amount is raised"};
+    const struct budget_state *now = &r->spent;
+    struct str name;
+
+    if (!r->budget.is) {
+        drop_condition(object, "BudgetWarning");
+        drop_condition(object, "BudgetExceeded");
+        return;
+    }
+    name = budget_name(s, r);
+    set_condition(s, object, "BudgetWarning", now->threshold > 0,
+                  now->threshold ? "BudgetThresholdReached" : "BelowThresholds",
+                  now->threshold
+                      ? arena_printf(s->a, "%u%% of %.*s is spent", now->threshold, STR_F(name))
+                      : STR(""));
+    set_condition(s, object, "BudgetExceeded", now->exceeded,
+                  now->exceeded ? "BudgetExceeded" : "WithinBudget",
+                  now->exceeded ? arena_printf(s->a, "%.*s is spent%s", STR_F(name),
+                                               effects[r->budget.enforcement])
+                                : STR(""));
+}
+
+/* What was spent is written anew with each percent: at rest, and from one percent to
+ * the next, nothing is. */
+static cJSON *budget_of(struct grant_state *s, const struct grant_row *r)
+{
+    const cJSON *before = json_path(r->tree, "status.budget");
+    const struct budget_state *now = &r->spent;
+    cJSON *budget;
+
+    if (!r->budget.is)
+        return NULL;
+    budget = json_object(
+        s->a, JSON("month", now->month), JSON("amount", budget_text(s->a, r->budget.amount)),
+        JSON("currency", now->currency), JSON("spent", budget_text(s->a, now->spent)),
+        JSON_I64("percent", now->percent),
+        JSON("enforcement", BUDGET_ENFORCEMENTS[r->budget.enforcement]),
+        JSON_NONEMPTY("otherCurrency", now->other));
+    if (before && json_i64_at(before, "percent", -1) == now->percent) {
+        cJSON *same = json_copy(s->a, budget);
+
+        json_set_str(s->a, same, "spent", json_str_at(before, "spent"));
+        if (json_equal(same, before))
+            return same;
+    }
+    return budget;
+}
+
 static bool write_binding(struct grant_state *s, size_t i, struct grant_write *ret)
 {
     const struct grant_row *r = &s->rows[i];
@@ -215,7 +300,7 @@ static bool write_binding(struct grant_state *s, size_t i, struct grant_write *r
     bool is_short = ready && s->shares[b->pool].short_of && rational_cmp(grant, r->guarantee) < 0;
     struct rational lent = share_lent(b, s->shares);
     cJSON *reclaim = reclaim_of(s, i, grant), *object = conditions_of(s, r->tree), *status;
-    cJSON *maintenance = maintenance_of(s, b);
+    cJSON *maintenance = maintenance_of(s, r, b);
     bool closed = maintenance && s->shares[b->pool].door != SHARE_OPEN;
 
     set_condition(s, object, "Ready", ready,
@@ -230,11 +315,12 @@ static bool write_binding(struct grant_state *s, size_t i, struct grant_write *r
                   STR(""));
     set_condition(s, object, "Reclaiming", reclaim != NULL, reclaim ? "BeyondGrant" : "WithinGrant",
                   reclaim ? STR("pods are ended after reclaim.notBefore") : STR(""));
+    budget_conditions(s, r, object);
     status = json_object(
         s->a, JSON("grant", text_of(s, grant)), JSON("pool", pool_copy(s, r)),
         JSON("reclaim", reclaim), JSON_NONEMPTY("lent", lent.num ? text_of(s, lent) : STR("")),
         JSON("lendPause", pause_of(s, b)), JSON("maintenance", maintenance),
-        JSON("conditions", json_path(object, "status.conditions")),
+        JSON("budget", budget_of(s, r)), JSON("conditions", json_path(object, "status.conditions")),
         JSON_I64("observedGeneration", json_i64_at(r->tree, "metadata.generation", 0)));
     return put_status(s, r->tree, "GPUBinding",
                       arena_printf(s->a, GRANT_GROUP "/namespaces/%.*s/gpubindings/%.*s/status",

@@ -69,6 +69,7 @@ struct grants {
     struct grants_row *shown;
     struct grants_pool *pools;
     size_t n_shown, n_not_shown, n_pools;
+    bool budgets;
     struct fleet_conditions conditions;
     void (*closed)(void *ctx);
     void *closed_ctx;
@@ -445,6 +446,18 @@ static struct str labels_of(struct arena *a, const cJSON *tree, struct str_list 
     return text;
 }
 
+static struct grants_budget budget_of(struct arena *a, const struct grant_row *r)
+{
+    if (!r->budget.is)
+        return (struct grants_budget){0};
+    return (struct grants_budget){.is = true,
+                                  .currency = arena_str(a, r->spent.currency),
+                                  .amount = r->budget.amount,
+                                  .spent = r->spent.spent,
+                                  .percent = r->spent.percent,
+                                  .threshold = r->spent.threshold};
+}
+
 static struct grants_row row_of(struct arena *a, const struct grant_state *s, size_t i,
                                 struct str_list labels)
 {
@@ -463,6 +476,7 @@ static struct grants_row row_of(struct arena *a, const struct grant_state *s, si
         .holds = b->holds,
         .placed = b->placed,
         .wants = b->says ? b->wants : (struct rational){-1, 1},
+        .budget = budget_of(a, r),
         .reclaim_at = arena_str(a, json_str_at(r->tree, "status.reclaim.notBefore")),
     };
 }
@@ -527,6 +541,9 @@ static void remember(struct grants *g, const struct grant_state *s)
     g->a = arena_new(0);
     g->shown = arena_alloc(g->a, (s->n_rows + 1) * sizeof(*g->shown));
     g->n_shown = g->n_not_shown = 0;
+    g->budgets = false;
+    for (size_t i = 0; i < s->n_rows; i++)
+        g->budgets |= s->rows[i].budget.is;
     for (size_t i = 0; i < s->n_rows; i++)
         if (g->n_shown < MOST_SERIES)
             g->shown[g->n_shown++] = row_of(g->a, s, i, g->o.labels);
@@ -547,6 +564,7 @@ static int64_t turn(struct grants *g)
                                 .pause_s = g->o.pause_ms / 1000};
     struct grant_state s;
     const struct unsaid_look look = {under_way, see, say, g};
+    struct budget_facts budgets = {0};
     const struct grant_facts_visit visit = {.node = take_node, .pod = take_pod, .ctx = &s};
     int64_t next_s;
     struct grant_write w;
@@ -554,6 +572,9 @@ static int64_t turn(struct grants *g)
 
     fleet_unsaid_settle(g->unsaid, &look);
     grant_state_begin(&s, a, &times);
+    if (g->o.budgets)
+        g->o.budgets(g->o.ctx, &budgets);
+    s.budgets = &budgets;
     s.pending = pending;
     s.ctx = g;
     read_pools(&s, g->sources[SOURCE_POOLS]);
@@ -700,7 +721,8 @@ struct grants_view grants_view(const struct grants *g)
                                 .n_rows = g->n_shown,
                                 .n_pools = g->n_pools,
                                 .n_not_shown = g->n_not_shown,
-                                .current = is_current(g)};
+                                .current = is_current(g),
+                                .budgets = g->budgets};
 }
 
 static double gpus(struct rational r)

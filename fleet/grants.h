@@ -10,6 +10,7 @@
 #include <sublet/rational.h>
 #include <sublet/reflector.h>
 
+#include "budget.h"
 #include "watch.h"
 
 struct grants;
@@ -21,6 +22,8 @@ struct grants_options {
     struct str_list labels;         /* keys, which rows have of bindings */
     struct reflector *nodes, *pods; /* of the owner, who reports each change; they outlive it */
     struct fleet_watch *watch;      /* the same */
+    /* What is known of money, good until control returns to the loop; may be NULL: nothing is. */
+    void (*budgets)(void *ctx, struct budget_facts *ret);
     void (*refused)(void *ctx, const struct err *err); /* the host does not let it */
     void (*computed)(void *ctx);                       /* rows may differ; may be NULL */
     void *ctx;
@@ -30,6 +33,14 @@ void grants_changed(struct grants *g); /* of what is current; takes NULL, as the
 /* Each change of an object of theirs, under its name there. tree NULL: it is gone. */
 void grants_node(struct grants *g, struct str name, const cJSON *tree);
 void grants_pod(struct grants *g, struct str name, const cJSON *tree);
+/* What a binding may cost in this month, and costs. */
+struct grants_budget {
+    bool is; /* false: it has none */
+    struct str currency;
+    int64_t amount, spent; /* in millionths */
+    int64_t percent;
+    unsigned threshold; /* that is reached; 0: none is */
+};
 /* A binding, as it was last computed. */
 struct grants_row {
     struct str tenant, pool; /* tenant: its namespace */
@@ -39,7 +50,8 @@ struct grants_row {
     struct rational guarantee, burst, grant;
     struct rational holds, placed; /* by its pods; placed: of it, on nodes */
     struct rational wants;         /* as the tenant reports; less than 0: it does not */
-    struct str reclaim_at;         /* when pods beyond the grant are ended; empty: they are not */
+    struct grants_budget budget;
+    struct str reclaim_at; /* when pods beyond the grant are ended; empty: they are not */
 };
 /* A GPUPool. */
 struct grants_pool {
@@ -58,6 +70,7 @@ struct grants_view {
     const struct grants_pool *pools;
     size_t n_rows, n_pools, n_not_shown;
     bool current; /* false: some watch is not; all of it may be old */
+    bool budgets; /* a binding has one */
 };
 /* Good until control returns to the loop. Takes NULL: nothing, which is current. */
 struct grants_view grants_view(const struct grants *g);

@@ -142,6 +142,11 @@ const struct usage *fleet_month_usage(const struct month *m)
     return m->last ? &m->last->usage : NULL;
 }
 
+int64_t fleet_month_us(const struct month *m)
+{
+    return m->last ? m->last->now_s * 1000000 : 0;
+}
+
 struct str fleet_month_trouble(const struct month *m)
 {
     return m->trouble;

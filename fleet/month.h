@@ -25,5 +25,7 @@ struct month *fleet_month_free(struct month *m);
 void fleet_month_ask(struct month *m);
 /* By tenant and pool; NULL: not computed yet. Good until control returns to the loop. */
 const struct usage *fleet_month_usage(const struct month *m);
+/* A time of the month that it is of. */
+int64_t fleet_month_us(const struct month *m);
 /* Why the last one could not be computed; empty: it could. */
 struct str fleet_month_trouble(const struct month *m);

@@ -8,6 +8,8 @@
 #include <sublet/object.h>
 #include <sublet/rational.h>
 
+#include "grants.h"
+
 /* --- prices --- */
 
 static void write_price(struct buf *out, const struct config_pool *pool, bool borrowed)
@@ -103,4 +105,38 @@ void fleet_conditions_metrics(struct buf *out, const struct fleet_conditions *li
     metrics_family(out, METRIC_FLEET_POOL_CONDITION);
     for (size_t i = 0; i < list->n; i++)
         write_condition(out, &list->items[i]);
+}
+
+/* --- budgets --- */
+
+static void sample_budget(struct buf *out, enum metric metric, const struct grants_row *r)
+{
+    const struct grants_budget *b = &r->budget;
+    struct buf labels = BUF_INIT(0);
+
+    metrics_label(&labels, "currency", b->currency);
+    metrics_label(&labels, "pool", r->pool);
+    metrics_label(&labels, "tenant", r->tenant);
+    if (metric == METRIC_FLEET_BUDGET_RATIO)
+        metrics_sample(out, metric, buf_str(&labels), (double)b->spent / (double)b->amount);
+    else
+        metrics_sample_u64(out, metric, buf_str(&labels),
+                           metric == METRIC_FLEET_BUDGET_SPENT    ? (uint64_t)b->spent
+                           : metric == METRIC_FLEET_BUDGET_AMOUNT ? (uint64_t)b->amount
+                                                                  : b->threshold);
+    buf_fini(&labels);
+}
+
+void fleet_budget_metrics(struct buf *out, const struct grants_view *view)
+{
+    static const enum metric families[] = {METRIC_FLEET_BUDGET_SPENT, METRIC_FLEET_BUDGET_AMOUNT,
+                                           METRIC_FLEET_BUDGET_RATIO,
+                                           METRIC_FLEET_BUDGET_THRESHOLD};
+
+    for (size_t f = 0; f < COUNT(families); f++) {
+        metrics_family(out, families[f]);
+        for (size_t i = 0; i < view->n_rows; i++)
+            if (view->rows[i].counts && view->rows[i].budget.is)
+                sample_budget(out, families[f], &view->rows[i]);
+    }
 }

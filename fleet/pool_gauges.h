@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: fleet (private)
  *
- * Prices of pools and conditions of GPUPools, as gauges. Pure. */
+ * Prices of pools, conditions of GPUPools and budgets of GPUBindings, as gauges. Pure. */
 #pragma once
 
 #include <sublet/buf.h>
@@ -27,3 +27,7 @@ struct fleet_conditions {
 void fleet_conditions_add(struct arena *a, struct fleet_conditions *list, const cJSON *pool);
 /* A sample for each of the statuses true, false and unknown: 1 for the one it has, else 0. */
 void fleet_conditions_metrics(struct buf *out, const struct fleet_conditions *list);
+
+struct grants_view;
+/* Of bindings that count and have one: no two of them have one namespace and pool. */
+void fleet_budget_metrics(struct buf *out, const struct grants_view *view);

@@ -191,7 +191,7 @@ struct rational share_lent(const struct share_binding *b, const struct share_poo
 {
     struct rational lent;
 
-    if (b->state != SHARE_READY || pools[b->pool].door != SHARE_OPEN ||
+    if (b->state != SHARE_READY || pools[b->pool].door != SHARE_OPEN || b->closed ||
         rational_cmp(b->holds, pools[b->pool].total) >= 0 ||
         !rational_sub(b->guarantee, b->target, &lent) || lent.num < 0)
         return RATIONAL_ZERO;
@@ -398,6 +398,8 @@ static void close_doors(struct shares *s)
         struct share_binding *b = &s->b[i];
         enum share_door door = b->state == SHARE_READY ? s->pools[b->pool].door : SHARE_OPEN;
 
+        if (door == SHARE_OPEN && b->closed && b->state == SHARE_READY)
+            door = SHARE_CLOSED;
         if (door != SHARE_OPEN)
             b->target = door == SHARE_CLOSED ? least(b->target, b->holds) : RATIONAL_ZERO;
     }

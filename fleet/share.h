@@ -49,6 +49,7 @@ struct share_binding {
     size_t pool;    /* its index, or SHARE_NO_POOL */
     size_t tenant;  /* a number of the namespace, below the number of bindings */
     bool invalid;   /* its spec makes no sense */
+    bool closed;    /* it is granted nothing beyond what it holds */
     bool was_ready; /* with this spec, as the host shows: it stays so when nodes are fewer */
     struct rational guarantee, burst, lend;
     struct rational lent;        /* of the guarantee, by the last targets; as the host shows */

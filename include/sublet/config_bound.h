@@ -6,11 +6,12 @@
  * replaced as a whole: between two events of the loop, since code keeps no pointer into it for
  * longer. What outlives a call keeps the name of a pool.
  *
- *   spec            an item of `bindings:`
+ *   spec            an item of `bindings:`, and `budget`, which is the fleet's to follow
  *   status.pool     an item of `pools:`, a copy of the GPUPool
  *   status.grant    GPUs that may be held now; none where it is missing
  *   status.reclaim  {gpus, notBefore}: pods that hold more are ended after this time
  *   status.maintenance  {state, reason, until, grace}: why the grant is what it is
+ *   status.budget   {month, amount, currency, spent, percent, enforcement}: for tenants to read
  */
 #pragma once
 

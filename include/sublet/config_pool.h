@@ -110,6 +110,7 @@ struct config_binding {
     bool reclaim;      /* what exceeds the limit is ended after this time */
     int64_t reclaim_not_before_s;
     struct rational lend; /* of an idle guarantee, at most */
+    const cJSON *budget;  /* of a GPUBinding: its status.budget; NULL: it has none */
 };
 
 /* NULL: pods of the pool are in no queue. */

@@ -238,7 +238,8 @@ static cJSON *object_of(const struct usage_list *l, const struct usage *u)
 
     if (unavailable.n)
         json_put(a, status, JSON("unavailable", unavailable));
-
+    if (b->budget)
+        json_set(a, status, "budget", json_copy(a, b->budget));
     if (l->cluster)
         add_sharing(a, b->pool, status);
     if (l->cluster)

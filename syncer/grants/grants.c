@@ -315,7 +315,8 @@ static cJSON *reduced(struct arena *a, const cJSON *object)
              json_object(a, JSON("grant", json_copy(a, json_get(status, "grant"))),
                          JSON("pool", json_copy(a, json_get(status, "pool"))),
                          JSON("reclaim", json_copy(a, json_get(status, "reclaim"))),
-                         JSON("maintenance", json_copy(a, json_get(status, "maintenance"))))));
+                         JSON("maintenance", json_copy(a, json_get(status, "maintenance"))),
+                         JSON("budget", json_copy(a, json_get(status, "budget"))))));
 }
 
 /* Is it what the configuration file might have, by itself? */

@@ -71,7 +71,8 @@ def test_a_host_accepts_what_the_configuration_accepts(host, gpu_crds, namespace
         {"driver": "gpu.example.com", "parameters": {"kind": "X", "deep": {"a": [1]}}}]}})
     assert host.api.post(f"{GROUP}/gpupools", claims, **STRICT)["spec"] == claims["spec"]
     bound = binding_object("whole", guarantee="1/7", burst=2, lend="0.1", overQuota="queue", queueOrder="strict",
-                           queueHold="10m", default=True)
+                           queueHold="10m", default=True,
+                           budget={"amount": "1500.00", "currency": "USD", "period": "Month", "warnAt": [50, 120], "enforcement": "Queue"})
     posted = host.api.post(bindings_of(namespace), bound, **STRICT)
     assert posted["spec"] == bound["spec"]
 
@@ -125,6 +126,10 @@ def test_a_host_refuses_a_pool_that_is_none(host, gpu_crds, spec, message):
     ({"guarantee": "4", "lend": "1/0"}, "lend"),
     ({"guarantee": "4", "overQuota": "borrow"}, "overQuota"),
     ({"guarantee": "4", "queueHold": "soon"}, "queueHold"),
+    ({"guarantee": "4", "budget": {}}, "budget.amount"),
+    ({"guarantee": "4", "budget": {"amount": "1/2"}}, "budget.amount"),
+    ({"guarantee": "4", "budget": {"amount": "1", "enforcement": "End"}}, 'Unsupported value: "End"'),
+    ({"guarantee": "4", "budget": {"amount": "1", "warnAt": [0]}}, "budget.warnAt"),
 ])
 def test_a_host_refuses_a_binding_that_is_none(host, gpu_crds, namespace, spec, message):
     assert message in refused(host.api.post, bindings_of(namespace), binding_object("any", **spec), **STRICT)
@@ -146,7 +151,8 @@ def test_status_is_apart_and_shown(host, gpu_crds, namespace):
     made["status"]["grant"] = "-1"
     assert "status.grant" in refused(host.api.put, f"{path}/a100/status", made)
     shown = host.kubectl.within(namespace)("get", "gbind", "-o", "wide").splitlines()
-    assert shown[0].split() == ["NAME", "POOL", "GUARANTEE", "BURST", "GRANT", "READY", "REASON", "RECLAIM", "NOT-BEFORE", "AGE"]
+    assert shown[0].split() == ["NAME", "POOL", "GUARANTEE", "BURST", "GRANT", "READY", "REASON", "RECLAIM", "NOT-BEFORE", "SPENT",
+                                "BUDGET", "AGE"]
     assert shown[1].split()[:8] == ["a100", "a100", "4", "8", "4", "True", "Granted", "1/7"]
     assert "pool is immutable" in refused(host.api.patch, f"{path}/a100", {"spec": {"pool": "l4"}})
 

@@ -41,6 +41,16 @@ ALERTS = {
          'sublet_fleet_pool_condition{condition="Overcommitted",pool="a",status="false"}': "1x9000"}, {"condition": "Fenced", "pool": "a"},
         {'sublet_fleet_pool_condition{condition="Ready",pool="a",status="false"}': "0x9000",
          'sublet_fleet_pool_condition{condition="Ready",pool="a",status="true"}': "1x9000"}),
+    "SubletFleetBudgetThreshold": (
+        {'sublet_fleet_budget_threshold_percent{currency="USD",pool="a",tenant="t"}': "80x9000",
+         'sublet_fleet_budget_ratio{currency="USD",pool="a",tenant="t"}': "0.9x9000"}, {"pool": "a", "tenant": "t"},
+        {'sublet_fleet_budget_threshold_percent{currency="USD",pool="a",tenant="t"}': "0x9000",
+         'sublet_fleet_budget_threshold_percent{currency="USD",pool="b",tenant="t"}': "100x9000",
+         'sublet_fleet_budget_ratio{currency="USD",pool="b",tenant="t"}': "1x9000"}),
+    "SubletFleetBudgetExceeded": (
+        {'sublet_fleet_budget_ratio{currency="USD",pool="a",tenant="t"}': "1x9000",
+         'sublet_fleet_budget_ratio{currency="USD",pool="b",tenant="t"}': "0.5x9000"}, {"pool": "a", "tenant": "t"},
+        {'sublet_fleet_budget_ratio{currency="USD",pool="a",tenant="t"}': "0.99x9000"}),
     "SubletFleetMisuse": ({'sublet_fleet_misuse_pods{pool="a",tenant="t"}': "1x9000"}, {"pool": "a", "tenant": "t"},
                           {'sublet_fleet_misuse_pods{pool="a",tenant="t"}': "0x9000"}),
     "SubletFleetIdleGPUs": ({'sublet_fleet_idle_held_gpus{pool="a",state="warm",tenant="t"}': "1x9000",

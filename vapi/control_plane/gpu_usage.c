@@ -63,6 +63,21 @@ static const struct member NAMESPACES[] = {
     {"namespace", "string", "Of the pods and claims; it may be deleted by now.", NULL, false},
     {"gpuHours", "string", "What was charged to them since the month began.", NULL, false},
 };
+static const struct member BUDGET[] = {
+    {"month", "string", "Of UTC, such as 2026-11.", NULL, false},
+    {"amount", "string", "What may be spent in the month.", NULL, false},
+    {"currency", "string", "Of amount and spent.", NULL, false},
+    {"spent", "string", "What pods cost since the month began; written with each percent.", NULL,
+     false},
+    {"percent", "integer", "What of the amount is spent.", NULL, false},
+    {"enforcement", "string",
+     "What follows once all of it is spent: Warn is nothing, Queue is nothing beyond the "
+     "guarantee, "
+     "Stop is no new pods.",
+     NULL, false},
+    {"otherCurrency", "string", "In which pods cost something this month as well, not counted.",
+     NULL, false},
+};
 static const struct member QUEUED[] = {
     {"namespace", "string", "Of the pod.", NULL, false},
     {"name", "string", "Of the pod.", NULL, false},
@@ -99,6 +114,15 @@ static cJSON *namespaces_of(struct arena *a, const struct shape *shape)
                             "they are gpuHours, exactly."));
 }
 
+/* As the fleet computes it. */
+static cJSON *budget_of(struct arena *a, const struct shape *shape)
+{
+    return json_object(
+        a, JSON("type", "object"), JSON("properties", properties(a, shape, BUDGET, COUNT(BUDGET))),
+        JSON("description", "What the whole virtual cluster may cost in this pool in "
+                            "a month, and what it cost so far."));
+}
+
 static cJSON *schema_of(struct arena *a, const struct shape *shape)
 {
     cJSON *status = properties(a, shape, STATUS, COUNT(STATUS)), *item;
@@ -108,6 +132,7 @@ static cJSON *schema_of(struct arena *a, const struct shape *shape)
     json_set(a, status, "queue",
              json_object(a, JSON("type", "array"), JSON("items", item),
                          JSON("description", "Pods that wait, in order; at most 100 of a pool.")));
+    json_set(a, status, "budget", budget_of(a, shape));
     if (shape->cluster)
         json_set(a, status, "namespaces", namespaces_of(a, shape));
     return json_object(

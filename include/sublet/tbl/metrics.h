@@ -174,6 +174,15 @@ METRIC(FLEET_POOL_CONDITION, GAUGE, "sublet_fleet_pool_condition", "condition,po
 METRIC(FLEET_PRICE, GAUGE, "sublet_fleet_pool_price_micros_per_gpu_hour", "borrowed,currency,mode,pool",
        "Price of a GPU of a pool for an hour within the guarantee (false) and beyond it (true), in "
        "millionths of the currency.")
+METRIC(FLEET_BUDGET_SPENT, GAUGE, "sublet_fleet_budget_spent_micros", "currency,pool,tenant",
+       "What a tenant's pods cost in a pool since the month began (UTC), in millionths of the currency, "
+       "where its GPUBinding has a budget.")
+METRIC(FLEET_BUDGET_AMOUNT, GAUGE, "sublet_fleet_budget_amount_micros", "currency,pool,tenant",
+       "The budget of a GPUBinding for a month, in millionths of the currency.")
+METRIC(FLEET_BUDGET_RATIO, GAUGE, "sublet_fleet_budget_ratio", "currency,pool,tenant",
+       "What of the budget is spent: 1 is all of it.")
+METRIC(FLEET_BUDGET_THRESHOLD, GAUGE, "sublet_fleet_budget_threshold_percent", "currency,pool,tenant",
+       "The greatest of warnAt of a budget that is reached; 0: none is.")
 METRIC(FLEET_NODES, GAUGE, "sublet_fleet_nodes", "pool,state",
        "GPU nodes of a pool, or of none (\"\"), that are not-ready, unhealthy, cordoned, untainted, "
        "unmatched, or any.")

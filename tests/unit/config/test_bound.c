@@ -233,6 +233,25 @@ static void it_agrees_with_the_rest_of_the_file(void **state)
     finish(f);
 }
 
+/* It is the fleet's to follow, and the tenant's to read; of the configuration file it is none. */
+static void a_budget_is_shown(void **state)
+{
+    struct fixture v = begin(state, FILE_POOL), *f = &v;
+
+    assert_int_equal(add(f,
+                         "{metadata: {name: x}, spec: {pool: a, guarantee: 1, budget: {amount: "
+                         "'5', enforcement: Stop}}, status: {grant: '1', budget: {month: "
+                         "2026-11, spent: '4.50'}, pool: {name: a, nodeSelector: {p: a}}}}",
+                         false),
+                     0);
+    assert_true(str_eqc(json_str_at(bound(f, "a")->budget, "spent"), "4.50"));
+    assert_null(bound(f, "f")->budget);
+    assert_true(load_config(f->base, "{pools: [{name: f, nodeSelector: {p: f}}], bindings: [{pool: "
+                                     "f, guarantee: 2, budget: {amount: '5'}}]}") < 0);
+    assert_has(f->base->err.message, "budget");
+    finish(f);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, config_setup, config_teardown)
 
 int main(void)
@@ -242,7 +261,7 @@ int main(void)
         TEST(one_pool_has_one_binding),    TEST(there_is_one_default),
         TEST(an_ended_one_grants_nothing), TEST(an_ended_one_takes_back),
         TEST(there_are_so_many),           TEST(it_agrees_with_the_rest_of_the_file),
-        TEST(a_reclaim_has_a_time),
+        TEST(a_reclaim_has_a_time),        TEST(a_budget_is_shown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

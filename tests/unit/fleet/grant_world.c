@@ -106,6 +106,7 @@ void look(struct host_of *h, struct grant_state *s)
     struct grant_times times = {.now_s = h->now_s, .grace_s = 60, .pause_s = 300};
 
     grant_state_begin(s, h->a, &times);
+    s->budgets = h->budgets;
     grant_state_pool(s, h->pool);
     if (h->second)
         grant_state_pool(s, h->second);

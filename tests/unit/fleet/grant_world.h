@@ -23,7 +23,8 @@ struct host_of {
     int64_t holds[TENANTS], version, now_s;
     const char *on[TENANTS]; /* the node of its pod; NULL: it waits for one */
     bool evicted[TENANTS];   /* ... and is deleted there */
-    bool sliced;             /* nodes advertise parts: bounds are not of whole GPUs */
+    const struct budget_facts *budgets;
+    bool sliced; /* nodes advertise parts: bounds are not of whole GPUs */
 };
 
 #define SLICES     "nvidia.com/mig-1g.10gb"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A price has its borrowed twin, a condition its three statuses; no series is there twice, and
- * their number is bounded. */
+ * their number is bounded. A budget is that of the binding that counts. */
 #include "test.h"
 
+#include "grants.h"
 #include "pool_gauges.h"
 
 static void has(const struct buf *out, const char *line)
@@ -44,6 +45,29 @@ static void test_prices(void **state)
     has(&out, PRICE "\"true\",currency=\"USD\",mode=\"exclusive\",pool=\"a100\"} 2500000");
     has(&out, PRICE "\"false\",currency=\"EUR\",mode=\"time-slicing\",pool=\"l4\"} 600000");
     has(&out, PRICE "\"true\",currency=\"EUR\",mode=\"time-slicing\",pool=\"l4\"} 300000");
+    assert_int_equal(samples(&out), 4);
+    buf_fini(&out);
+}
+
+static void test_budgets(void **state)
+{
+    const struct grants_budget budget = {
+        .is = true, .currency = STR("USD"), .amount = 2000000, .spent = 1500001, .threshold = 50};
+    const struct grants_row rows[] = {
+        {.tenant = STR("t"), .pool = STR("a"), .counts = true, .budget = budget},
+        {.tenant = STR("t"), .pool = STR("a"), .budget = budget}, /* AlreadyBound */
+        {.tenant = STR("u"), .pool = STR("a"), .counts = true},
+    };
+    const struct grants_view view = {.rows = rows, .n_rows = COUNT(rows)};
+    struct buf out = BUF_INIT(0);
+
+    (void)state;
+    fleet_budget_metrics(&out, &view);
+#define OF_T "{currency=\"USD\",pool=\"a\",tenant=\"t\"} "
+    has(&out, "sublet_fleet_budget_spent_micros" OF_T "1500001");
+    has(&out, "sublet_fleet_budget_amount_micros" OF_T "2000000");
+    has(&out, "sublet_fleet_budget_ratio" OF_T "0.7500005");
+    has(&out, "sublet_fleet_budget_threshold_percent" OF_T "50");
     assert_int_equal(samples(&out), 4);
     buf_fini(&out);
 }
@@ -110,6 +134,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_prices),
+        cmocka_unit_test(test_budgets),
         cmocka_unit_test(test_conditions),
         cmocka_unit_test(test_conditions_are_bounded),
     };

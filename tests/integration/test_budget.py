@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A budget on a real host: a tenant's own process, a fleet with prices, and what follows once the month has cost as much."""
+import json
+from fractions import Fraction
+
+from testenv import eventually
+
+from test_grants import bindings_of, condition, described, grants, namespace, ready_of  # noqa: F401 - fixtures
+from test_pools import workload
+from test_tenant import pod
+
+
+def priced(grants, pools, price):  # noqa: F811
+    grants.fleet.write_config(pools=[dict(p, metering={"price": price, "currency": "USD"}) for p in pools["pools"]])
+
+
+def reported(grants, tenant):  # noqa: F811
+    """What `sublet report` says that the tenant's pods cost this month."""
+    lines = [x for x in grants.fleet.report("tenant,pool,month")["lines"] if x.get("tenant") == tenant and x.get("pool") == "a100"]
+    return Fraction(lines[-1]["costExact"])
+
+
+def test_a_budget_that_is_spent(host, grants, tenant, pools):  # noqa: F811
+    """What is borrowed is taken back and the guarantee stays; a raised budget lifts it; a stop refuses, and ends nothing."""
+    vc = tenant("spender", config={"fleet": {"bindings": True}}, on=host)
+    path, k = f"{bindings_of(vc.namespace)}/a100", vc.kubectl
+    priced(grants, pools, "3600")  # one USD for a GPU and a second
+    grants.bind(vc.namespace, guarantee="2", burst="6", default=True)
+    grants.fleet.start()
+    grants.until(vc.namespace, grant="8")
+    k.apply(workload("Deployment", "work", replicas=5))
+    eventually(lambda: ready_of(vc) == 5, 120, "its pods to run")
+    assert "budget" not in grants.status(vc.namespace)
+
+    host.api.patch(path, {"spec": {"budget": {"amount": "1.00", "enforcement": "Queue"}}})
+    status = eventually(lambda: (s := grants.status(vc.namespace)).get("budget", {}).get("percent", 0) >= 100 and s, 60, "the cost")
+    assert Fraction("1.00") <= Fraction(status["budget"]["spent"]) <= reported(grants, vc.namespace)
+    exceeded = condition(host.api.get(path), "BudgetExceeded")
+    assert exceeded["status"] == "True" and exceeded["message"].startswith("the budget of 1.00 USD for 20"), exceeded
+    grants.until(vc.namespace, grant="2")
+    eventually(lambda: ready_of(vc) == 2, 120, "what is borrowed to end")
+    eventually(lambda: grants.quota(vc.namespace) == 2, 60, "its bound")
+    eventually(lambda: any(r == "BudgetExceeded" for _, r, _ in described(host, vc.namespace, "gpubinding", "a100")), 60, "the Event")
+    mine = eventually(lambda: k.json("get", "gpuusage", "a100")["status"].get("budget"), 60, "the tenant's own view")
+    assert (mine["amount"], mine["currency"], mine["enforcement"]) == ("1.00", "USD", "Queue") and mine["percent"] >= 100
+    labels = frozenset({("currency", "USD"), ("pool", "a100"), ("tenant", vc.namespace)})
+    metrics = grants.fleet.metrics()
+    assert metrics["sublet_fleet_budget_ratio"][labels] >= 1 and metrics["sublet_fleet_budget_threshold_percent"][labels] == 100
+    assert metrics["sublet_fleet_budget_spent_micros"][labels] >= metrics["sublet_fleet_budget_amount_micros"][labels] == 1000000
+
+    grants.fleet.kill()  # one that starts has the status to go by until it has read the ledger
+    grants.fleet.start()
+    grants.until(vc.namespace, grant="2")
+    host.api.patch(path, {"spec": {"budget": {"amount": "1000000000"}}})
+    grants.until(vc.namespace, grant="8")
+    eventually(lambda: ready_of(vc) == 5, 120, "all of its pods to run again")
+
+    host.api.patch(path, {"spec": {"budget": {"amount": "1.00", "enforcement": "Stop"}}})
+    grants.until(vc.namespace, grant="5")
+    unavailable = eventually(lambda: k.json("get", "gpuusage", "a100")["status"].get("unavailable"), 60, "what the tenant is told")
+    assert 'pool "a100" takes no new pods: the budget of 1.00 USD for 20' in unavailable
+    refusal = k.fails("create", "-f", "-", stdin=json.dumps(pod("more", 1)))
+    assert "PoolUnavailable" in refusal and "the budget of 1.00 USD for 20" in refusal, refusal
+    assert ready_of(vc) == 5 and "reclaim" not in grants.status(vc.namespace)
+
+
+def test_without_prices_a_budget_is_refused(host, grants, namespace):  # noqa: F811
+    grants.bind(namespace, guarantee="2", budget={"amount": "1.00"})
+    grants.fleet.start()
+    eventually(lambda: grants.status(namespace).get("conditions"), 60, "its conditions")
+    ready = condition(host.api.get(f"{bindings_of(namespace)}/a100"), "Ready")
+    assert (ready["status"], ready["reason"]) == ("False", "Invalid") and "no metering" in ready["message"], ready

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What follows from a budget: nothing, no borrowed share, or nothing new; until the month is over
+ * or it is raised. */
+#include "grant_world.h"
+
+#define OCTOBER INT64_C(1790812800)
+
+/* What team-0 cost in a month, as month.c computes it. */
+struct money {
+    struct config_pool pool;
+    struct fleet_usage_line line, *lines[1];
+    struct usage month;
+    struct budget_facts facts;
+};
+
+static void spend(struct host_of *h, struct money *m, int64_t units)
+{
+    *m = (struct money){.pool = {.name = STR("a100"), .price = STR("2.50"), .currency = STR("USD")},
+                        .line = {.kind = USAGE_HELD, .currency = STR("USD"), .cost = {units, 1}}};
+    m->line.values[USAGE_TENANT] = STR("team-0");
+    m->line.values[USAGE_POOL] = STR("a100");
+    m->lines[0] = &m->line;
+    m->month = (struct usage){.lines = m->lines, .n_lines = 1};
+    m->facts = (struct budget_facts){&m->pool, 1, &m->month, h->now_s * 1000000};
+    h->budgets = &m->facts;
+}
+
+static void edit(struct host_of *h, int tenant, const char *spec)
+{
+    cJSON *b = h->bindings[tenant];
+
+    json_remove(b, "spec");
+    json_set(h->a, b, "spec", object(h, spec));
+    json_set_i64(h->a, json_get(b, "metadata"), "generation",
+                 json_i64_at(b, "metadata.generation", 0) + 1);
+    stamp(h, b);
+}
+
+#define SPEC(enforcement, amount)                                                                  \
+    "{'pool':'a100','guarantee':'4','burst':'12','budget':{'amount':'" amount                      \
+    "','enforcement':'" enforcement "'}}"
+#define SPENT "the budget of 100.00 USD for 2026-09 is spent"
+
+static void thresholds_are_conditions(void **state)
+{
+    struct host_of h;
+    struct money m;
+
+    (void)state;
+    begin(&h, 1);
+    bind_team(&h, 0, SPEC("Warn", "100"));
+    spend(&h, &m, 49);
+    settle(&h);
+    assert_str(condition_text(&h, h.bindings[0], "BudgetWarning"), "False BelowThresholds ");
+    assert_str(condition_text(&h, h.bindings[0], "BudgetExceeded"), "False WithinBudget ");
+    assert_str(status_text(&h, 0, "status.budget"),
+               "{\"month\":\"2026-09\",\"amount\":\"100.00\",\"currency\":\"USD\",\"spent\":"
+               "\"49.00\",\"percent\":49,\"enforcement\":\"Warn\"}");
+    m.line.cost = (struct exact){999, 20}; /* 49.95: the same percent, so that nothing is written */
+    check_step(&h, "");
+    spend(&h, &m, 81);
+    settle(&h);
+    assert_str(condition_text(&h, h.bindings[0], "BudgetWarning"),
+               "True BudgetThresholdReached 80% of the budget of 100.00 USD for 2026-09 is spent");
+    spend(&h, &m, 300);
+    settle(&h);
+    assert_str(condition_text(&h, h.bindings[0], "BudgetExceeded"), "True BudgetExceeded " SPENT);
+    assert_int_equal(grant_of(&h, 0), 16); /* a warning takes nothing */
+    assert_str(status_text(&h, 0, "status.budget.percent"), "300");
+    edit(&h, 0, "{'pool':'a100','guarantee':'4','burst':'12'}");
+    settle(&h);
+    assert_str(condition_text(&h, h.bindings[0], "BudgetExceeded"), "  ");
+    assert_str(condition_text(&h, h.bindings[0], "BudgetWarning"), "  ");
+    assert_str(status_text(&h, 0, "status.budget"), "-");
+    arena_free(h.a);
+}
+
+/* The guarantee stays; what is borrowed is taken back with notice, though no other tenant wants
+ * it. */
+static void what_is_borrowed_is_taken_back(void **state)
+{
+    struct host_of h;
+    struct money m;
+
+    (void)state;
+    begin(&h, 1);
+    bind_team(&h, 0, SPEC("Queue", "100"));
+    spend(&h, &m, 99);
+    settle(&h);
+    run_on(&h, 0, 10, NULL);
+    settle(&h);
+    assert_int_equal(grant_of(&h, 0), 16);
+    spend(&h, &m, 100);
+    settle(&h);
+    assert_int_equal(grant_of(&h, 0), 4);
+    assert_int_equal(units_at(h.quotas[0], "spec.hard"), 10);
+    assert_str(status_text(&h, 0, "status.reclaim.gpus"), "6");
+    assert_str(status_text(&h, 0, "status.reclaim.notBefore"),
+               arena_cstr(h.a, time_format_s(h.a, NOW + 60)));
+    assert_str(condition_text(&h, h.bindings[0], "BudgetExceeded"),
+               "True BudgetExceeded " SPENT
+               ": nothing is granted beyond the guarantee until it ends or the amount is raised");
+    assert_str(condition_text(&h, h.bindings[0], "Ready"), "True Granted ");
+    h.now_s += 30;
+    check_step(&h, ""); /* the notice stays */
+    run_on(&h, 0, 4, NULL);
+    settle(&h);
+    assert_str(status_text(&h, 0, "status.reclaim"), "-");
+    assert_int_equal(units_at(h.quotas[0], "spec.hard"), 4);
+    spend(&h, &m, 500);
+    settle(&h);
+    assert_int_equal(grant_of(&h, 0), 4);
+    arena_free(h.a);
+}
+
+/* Others may have what it gave back; once it may borrow again, they are neighbours as before. */
+static void a_raised_amount_lifts_it(void **state)
+{
+    struct host_of h;
+    struct money m;
+
+    (void)state;
+    begin(&h, 1);
+    bind_team(&h, 0, SPEC("Queue", "100"));
+    bind_team(&h, 1, "{'pool':'a100','guarantee':'2','burst':'14'}");
+    spend(&h, &m, 100);
+    settle(&h);
+    assert_int_equal(grant_of(&h, 0), 4);
+    assert_int_equal(grant_of(&h, 1), 12);
+    edit(&h, 0, SPEC("Queue", "100.000001"));
+    settle(&h);
+    assert_true(grant_of(&h, 0) > 4);
+    assert_str(condition_text(&h, h.bindings[0], "BudgetExceeded"), "False WithinBudget ");
+    arena_free(h.a);
+}
+
+/* The month turns by the clock alone, before the ledger is read; a process that starts meanwhile
+ * has only the status to go by. */
+static void a_new_month_lifts_it(void **state)
+{
+    struct host_of h;
+    struct money m;
+    struct grant_state s;
+
+    (void)state;
+    begin(&h, 1);
+    bind_team(&h, 0, SPEC("Queue", "100"));
+    spend(&h, &m, 100);
+    settle(&h);
+    assert_int_equal(grant_of(&h, 0), 4);
+    look(&h, &s);
+    assert_int_equal(s.next_s, OCTOBER);
+    grant_state_end(&s);
+    m.facts.month = NULL; /* it starts */
+    check_step(&h, "");
+    h.now_s = OCTOBER - 1;
+    check_step(&h, "");
+    h.now_s = OCTOBER;
+    settle(&h);
+    assert_int_equal(grant_of(&h, 0), 16);
+    assert_str(status_text(&h, 0, "status.budget.month"), "2026-10");
+    assert_str(status_text(&h, 0, "status.budget.spent"), "0.00");
+    h.now_s = OCTOBER - 10; /* a clock that is set back: until the ledger is read it is not known */
+    settle(&h);
+    spend(&h, &m, 100);
+    settle(&h);
+    assert_int_equal(grant_of(&h, 0), 4);
+    arena_free(h.a);
+}
+
+static void a_stop_ends_nothing(void **state)
+{
+    struct host_of h;
+    struct money m;
+
+    (void)state;
+    begin(&h, 1);
+    bind_team(&h, 0, SPEC("Stop", "100"));
+    bind_team(&h, 1, "{'pool':'a100','guarantee':'8'}");
+    spend(&h, &m, 1);
+    settle(&h);
+    run_on(&h, 0, 6, NULL);
+    settle(&h);
+    assert_int_equal(grant_of(&h, 0), 8);
+    spend(&h, &m, 100);
+    settle(&h);
+    assert_int_equal(grant_of(&h, 0), 6);
+    assert_int_equal(units_at(h.quotas[0], "spec.hard"), 6);
+    assert_str(status_text(&h, 0, "status.reclaim"), "-");
+    assert_str(status_text(&h, 0, "status.maintenance"), "{\"state\":\"cordon\",\"reason\":\"" SPENT
+                                                         "\",\"until\":\"2026-10-01T00:00:00Z\"}");
+    assert_str(status_text(&h, 1, "status.maintenance"), "-"); /* of its tenant alone */
+    run_on(&h, 0, 2, NULL); /* nothing takes the place of what ends, not even of the guarantee */
+    settle(&h);
+    assert_int_equal(grant_of(&h, 0), 2);
+    assert_str(condition_text(&h, h.bindings[0], "Ready"), "True Granted ");
+    h.now_s = OCTOBER;
+    settle(&h);
+    assert_int_equal(grant_of(&h, 0), 8);
+    assert_str(status_text(&h, 0, "status.maintenance"), "-");
+    arena_free(h.a);
+}
+
+static void without_a_price_it_is_refused(void **state)
+{
+    struct host_of h;
+    struct money m;
+
+    (void)state;
+    begin(&h, 1);
+    bind_team(&h, 0, SPEC("Warn", "100"));
+    settle(&h);
+    assert_str(condition_text(&h, h.bindings[0], "Ready"),
+               "False Invalid budget needs prices: pool \"a100\" has no metering in the "
+               "configuration of the fleet");
+    assert_int_equal(grant_of(&h, 0), 0);
+    spend(&h, &m, 100);
+    settle(&h);
+    assert_str(condition_text(&h, h.bindings[0], "Ready"), "True Granted ");
+    m.pool.price = STR_NULL; /* of one that counts no guarantee is taken by an edit of the file */
+    check_step(&h, "");
+    assert_int_equal(grant_of(&h, 0), 16);
+    edit(&h, 0, SPEC("Warn", "200"));
+    settle(&h);
+    assert_str(condition_text(&h, h.bindings[0], "Ready"),
+               "False Invalid budget needs prices: pool \"a100\" has no metering in the "
+               "configuration of the fleet");
+    spend(&h, &m, 1);
+    edit(&h, 0, "{'pool':'a100','guarantee':'4','budget':{'amount':'1','currency':'EUR'}}");
+    settle(&h);
+    assert_str(condition_text(&h, h.bindings[0], "Ready"),
+               "False Invalid budget.currency is \"EUR\", but pool \"a100\" costs USD");
+    edit(&h, 0, "{'pool':'a100','guarantee':'4','budget':{'amount':'1','period':'Week'}}");
+    settle(&h);
+    assert_str(condition_text(&h, h.bindings[0], "Ready"), "False Invalid budget.period is Month");
+    arena_free(h.a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(thresholds_are_conditions),
+        cmocka_unit_test(what_is_borrowed_is_taken_back),
+        cmocka_unit_test(a_raised_amount_lifts_it),
+        cmocka_unit_test(a_new_month_lifts_it),
+        cmocka_unit_test(a_stop_ends_nothing),
+        cmocka_unit_test(without_a_price_it_is_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
