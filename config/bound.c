@@ -154,8 +154,6 @@ static int read_bound(struct config_bound *set, const struct place *at, const cJ
                          ret_pool) ||
         check_name(&pool, set, ret_pool))
         return -1;
-    if (ret_pool->mode == POOL_KAI)
-        return place_error(&pool, "mode kai-fraction is not granted by a fleet");
     alone.pools = ret_pool;
     alone.n_pools = 1;
     if (config_read_binding(&spec, own_spec(set, object), &alone, ret) ||

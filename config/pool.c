@@ -604,17 +604,27 @@ static int settle_default_tier(const struct place *at, struct config_pool *p)
     return 0;
 }
 
-/* The queue of this virtual cluster: the template with its name. */
-static struct str queue_of(struct arena *a, struct str template, struct str tenant)
+#define NAMESPACE_WORD "{namespace}"
+
+/* The queue of this virtual cluster: the template with its name and its host namespace. */
+static struct str queue_of(struct arena *a, struct str template, const struct config *config)
 {
-    struct str word = STR("{tenant}"), ret = STR("");
+    const struct {
+        struct str word, is; /* empty: the word stays, which no name of a queue has */
+    } words[] = {{STR("{tenant}"), config->name}, {STR(NAMESPACE_WORD), config->host_namespace}};
+    struct str ret = STR("");
 
     while (template.n) {
-        bool here = str_has_prefix(template, word);
-        struct str next = here ? tenant : str_sub(template, 0, 1);
+        struct str next = str_sub(template, 0, 1);
+        size_t taken = 1;
 
+        for (size_t i = 0; i < COUNT(words); i++)
+            if (words[i].is.n && str_has_prefix(template, words[i].word)) {
+                next = words[i].is;
+                taken = words[i].word.n;
+            }
         ret = arena_printf(a, "%.*s%.*s", STR_F(ret), STR_F(next));
-        template = str_from(template, here ? word.n : 1);
+        template = str_from(template, taken);
     }
     return ret;
 }
@@ -661,7 +671,7 @@ static int settle_queue(const struct place *at, const struct config *config, str
                            system->scheduler);
     if (!p->queue.n)
         return place_error(&inner, "the name of a queue is needed, such as gpu or t-{tenant}");
-    p->queue = queue_of(at->arena, p->queue, config->name);
+    p->queue = queue_of(at->arena, p->queue, config);
     if (!p->scheduler.n && system->scheduler)
         p->scheduler = str_c(system->scheduler);
     if (p->scheduler_kind == SCHEDULER_KUEUE && str_eqc(p->queue, "default"))

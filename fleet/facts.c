@@ -269,6 +269,13 @@ static bool units_of_pod(const cJSON *pod, struct str resource, int64_t *ret)
            !__builtin_add_overflow(whole, fraction_of_pod(pod), ret);
 }
 
+int64_t fact_pod_parts(const cJSON *pod)
+{
+    int64_t parts;
+
+    return units_of_pod(pod, STR(FRACTION_RESOURCE), &parts) ? parts : FACT_NO_NUMBER;
+}
+
 bool fact_pod_devices(struct arena *a, const cJSON *pod, const struct config_pool *pool,
                       struct rational *ret_gpu_eq, struct str *ret_resources)
 {

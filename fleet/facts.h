@@ -43,6 +43,8 @@ size_t fact_pod_units(struct arena *a, const cJSON *pod, struct fact_units **ret
 /* What its containers have at once when it runs: init containers have ended, but for sidecars. */
 size_t fact_pod_running_units(struct arena *a, const cJSON *pod, struct fact_units **ret);
 size_t fact_node_units(struct arena *a, const cJSON *map, struct fact_units **ret);
+/* In hundredths of GPUs of a pool of parts; 0: nothing, FACT_NO_NUMBER. */
+int64_t fact_pod_parts(const cJSON *pod);
 bool fact_node_is_down(const cJSON *node); /* not Ready */
 /* Of them, in GPUs of a pool: the sum of what fits. False: nothing, or some does not. */
 bool fact_gpus(const struct fact_units *units, size_t n, const struct config_pool *pool,

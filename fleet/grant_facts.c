@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include <sublet/clock.h>
+#include <sublet/config_pool.h>
+#include <sublet/fraction.h>
 #include <sublet/hash.h>
 #include <sublet/object.h>
 
@@ -46,6 +48,20 @@ static bool is_being_changed(const cJSON *labels)
     return upgrades;
 }
 
+/* As a resource of its own: a pool of parts counts that, and another one what it is of. */
+static void add_parts(struct arena *a, int64_t parts, struct fact_units **units, size_t *n)
+{
+    struct fact_units *all;
+
+    if (!parts)
+        return;
+    all = arena_alloc(a, (*n + 1) * sizeof(*all));
+    if (*n)
+        memcpy(all, *units, *n * sizeof(*all));
+    all[(*n)++] = (struct fact_units){STR(FRACTION_RESOURCE), parts};
+    *units = all;
+}
+
 void grant_node_of(struct arena *a, const cJSON *tree, struct grant_node *ret)
 {
     const cJSON *labels = json_path(tree, "metadata.labels");
@@ -57,6 +73,9 @@ void grant_node_of(struct arena *a, const cJSON *tree, struct grant_node *ret)
                                         is_being_changed(labels)};
     ret->n_capacity = fact_node_units(a, json_path(tree, "status.capacity"), &capacity);
     ret->n_allocatable = fact_node_units(a, json_path(tree, "status.allocatable"), &allocatable);
+    add_parts(a, fraction_of_node(json_path(tree, "status.capacity")), &capacity, &ret->n_capacity);
+    add_parts(a, fraction_of_node(json_path(tree, "status.allocatable")), &allocatable,
+              &ret->n_allocatable);
     ret->capacity = capacity;
     ret->allocatable = allocatable;
     ret->labels = labels ? json_text(a, labels) : STR("");
@@ -73,7 +92,9 @@ bool grant_pod_of(struct arena *a, const cJSON *tree, struct grant_pod *ret)
     if (pod_is_finished(tree) || (!ret->node.n && !selector))
         return false;
     ret->selector = selector ? json_text(a, selector) : STR("");
+    ret->queue = meta_label(tree, config_queue_system(SCHEDULER_KAI)->key);
     ret->n_units = fact_pod_units(a, tree, &units);
+    add_parts(a, fact_pod_parts(tree), &units, &ret->n_units);
     ret->units = units;
     return ret->n_units > 0;
 }
@@ -129,7 +150,7 @@ static struct kept *keep_node(struct str name, const struct grant_node *n)
 static struct kept *keep_pod(struct str name, const struct grant_pod *p)
 {
     struct kept *k = mem_alloc(sizeof(*k) + name.n + p->ns.n + p->node.n + p->selector.n +
-                               size_of(p->units, p->n_units));
+                               p->queue.n + size_of(p->units, p->n_units));
     struct fact_units *to = (void *)(k + 1);
     char *at = (char *)(to + p->n_units);
 
@@ -138,6 +159,7 @@ static struct kept *keep_pod(struct str name, const struct grant_pod *p)
     k->pod.ns = copy_str(&at, p->ns);
     k->pod.node = copy_str(&at, p->node);
     k->pod.selector = copy_str(&at, p->selector);
+    k->pod.queue = copy_str(&at, p->queue);
     k->pod.units = copy_units(to, &at, p->units, p->n_units);
     return k;
 }

@@ -21,6 +21,7 @@ struct grant_node {
 #define GRANT_SETTLES_S 60 /* what flaps within it changes no grant */
 struct grant_pod {
     struct str ns, node, selector; /* node, selector: may be empty */
+    struct str queue;              /* of KAI, that its label names; the same */
     const struct fact_units *units;
     size_t n_units;
     bool deleting;

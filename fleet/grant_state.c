@@ -4,12 +4,13 @@
  * labels are the tenant's and prove nothing. Must never take what cannot be read for nothing: a
  * binding that makes no sense is refused with the reason, a ResourceQuota without its annotation
  * counts as what it lets through. */
-#include "grant_state.h"
+#include "grant_queue.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <sublet/json_build.h>
 #include <sublet/object.h>
 #include <sublet/quantity.h>
 
@@ -47,6 +48,8 @@ void grant_state_end(struct grant_state *s)
 {
     map_clear(&s->tenants);
     map_clear(&s->nodes);
+    map_clear(&s->queues_by_name);
+    map_clear(&s->queues_by_owner);
 }
 
 /* --- numbers --- */
@@ -114,6 +117,7 @@ static bool read_pool(struct grant_state *s, const cJSON *item, struct config_po
                       struct str *ret_why)
 {
     cJSON *list = json_new_array(s->a), *file = json_new_object(s->a);
+    cJSON *host = json_object(s->a, JSON("namespace", "x")); /* of any binding */
     struct config *config = arena_alloc(s->a, sizeof(*config));
     char *const none[] = {NULL};
     struct err err;
@@ -121,15 +125,15 @@ static bool read_pool(struct grant_state *s, const cJSON *item, struct config_po
     err_init(&err, s->a);
     json_append(list, json_copy(s->a, item));
     json_set(s->a, file, "pools", list);
+    json_set(s->a, file, "host", host);
     if (config_load(s->a, json_text(s->a, file), 0, none, none, config, &err)) {
         *ret_why = arena_str(s->a, err.message);
         return false;
     }
     *ret = config->pools[0];
     if (ret->mode == POOL_KAI) {
-        *ret_why = STR("mode kai-fraction has no bound that a ResourceQuota is: such a pool is "
-                       "bound in the configuration of virtual clusters, and by a Queue of KAI");
-        return false;
+        *ret_why = grant_queue_spec_why(s, item);
+        return !ret_why->n;
     }
     if (ret->n_resources)
         return true;
@@ -288,7 +292,7 @@ const struct config_pool *grant_shares_resource(const struct grant_state *s, siz
 {
     const struct config_pool *c = &s->configs[pool];
 
-    for (size_t p = 0; p < s->n_configs; p++)
+    for (size_t p = 0; p < s->n_configs && !grant_is_queued(s, pool); p++)
         for (size_t i = 0; p != pool && i < s->configs[p].n_resources; i++)
             for (size_t k = 0; k < c->n_resources; k++)
                 if (str_eq(s->configs[p].resources[i].host_name, c->resources[k].host_name))
@@ -392,6 +396,8 @@ void grant_state_binding(struct grant_state *s, const cJSON *tree)
                     "of at most 10000 parts");
     else if (rational_cmp(r.lend, r.guarantee) > 0)
         r.why = STR("lend must not exceed guarantee");
+    else
+        r.why = grant_queue_name_why(s, r.tenant->ns, r.index);
     settle_budget(s, &r);
     if (r.why.n)
         r.guarantee = r.burst = r.lend = RATIONAL_ZERO;
@@ -402,6 +408,11 @@ void grant_state_binding(struct grant_state *s, const cJSON *tree)
 void grant_state_quota(struct grant_state *s, const cJSON *quota)
 {
     add_tenant(s, meta_ns(quota))->quota = quota;
+}
+
+void grant_state_namespace(struct grant_state *s, struct str ns)
+{
+    (void)add_tenant(s, ns);
 }
 
 void grant_state_demand(struct grant_state *s, const cJSON *config_map)
@@ -501,6 +512,7 @@ void grant_state_pod(struct grant_state *s, const struct grant_pod *pod)
     size_t pool = node ? node->pool : pool_that_selects(s, pod->selector);
     struct rational gpus;
 
+    grant_queue_pod(s, pod);
     if (pool == SHARE_NO_POOL || !fact_gpus(pod->units, pod->n_units, &s->configs[pool], &gpus))
         return;
     /* Evicted from a node that cannot confirm it: its successor is what holds. */
@@ -595,6 +607,8 @@ struct rational grant_quota_of(const struct grant_state *s, const struct grant_t
     struct rational gpus;
     cJSON *record;
 
+    if (grant_is_queued(s, pool))
+        return grant_queue_bound(s, t->ns, pool);
     if (!t->quota || pool == SHARE_NO_POOL)
         return RATIONAL_ZERO;
     if (!text.n || json_parse(s->a, text, &record, NULL))
@@ -625,7 +639,8 @@ static void add_orphans(void *ctx, struct map_entry *e)
     size_t n = s->n_rows;
 
     for (size_t p = 0; p < s->n_configs; p++) {
-        bool bound = grant_quota_of(s, t, p).num == 0 && t->placed[p].num == 0;
+        bool bound = grant_quota_of(s, t, p).num == 0 && t->placed[p].num == 0 &&
+                     grant_queue_pending(s, t->ns, p).num == 0;
 
         for (size_t i = 0; i < n && !bound; i++)
             bound = s->rows[i].tenant == t && s->rows[i].index == p;
@@ -644,7 +659,7 @@ static void add_orphans(void *ctx, struct map_entry *e)
 
 /* Several bindings of a tenant may name one pool: the first one that can be read has its quota and
  * its pods. */
-static bool carries(const struct grant_state *s, size_t i)
+bool grant_row_carries(const struct grant_state *s, size_t i)
 {
     const struct grant_row *r = &s->rows[i];
     bool first = true;
@@ -673,6 +688,27 @@ static void settle_lending(struct grant_state *s, const cJSON *tree, struct shar
         s->next_s = b->paused_until_s;
 }
 
+/* What may be used already, or still, though what is shown does not say so. */
+static void settle_pending(struct grant_state *s, const struct grant_row *r,
+                           struct share_binding *b)
+{
+    bool queued = grant_is_queued(s, r->index);
+    struct str path =
+        queued ? grant_queue_path(s, grant_queue_name(s, r))
+               : arena_printf(s->a, "/api/v1/namespaces/%.*s/resourcequotas/" GRANT_QUOTA,
+                              STR_F(r->tenant->ns));
+    struct str version = queued ? grant_queue_version(s, r)
+                                : json_str_at(r->tenant->quota, "metadata.resourceVersion");
+    struct rational still = RATIONAL_ZERO;
+
+    if (s->pending)
+        b->pending = s->pending(s->ctx, path, version, r->pool);
+    if (queued)
+        still = grant_queue_pending(s, r->tenant->ns, r->index);
+    if (rational_cmp(still, b->pending) > 0)
+        b->pending = still;
+}
+
 static void settle_row(struct grant_state *s, size_t i)
 {
     const struct grant_row *r = &s->rows[i];
@@ -698,24 +734,19 @@ static void settle_row(struct grant_state *s, size_t i)
     b->says = wish_of(wants, &b->wants);
     if (!gpus_of(json_path(r->tree, "status.grant"), &b->grant))
         b->grant = RATIONAL_ZERO;
-    if (r->index == SHARE_NO_POOL || !carries(s, i))
+    if (r->index == SHARE_NO_POOL || !grant_row_carries(s, i))
         return;
     b->holds = holds_of(s, r);
     settle_lending(s, r->tree, b);
     b->placed = placed_of(s, r);
     b->quota = grant_quota_of(s, r->tenant, r->index);
-    if (s->pending)
-        b->pending =
-            s->pending(s->ctx,
-                       arena_printf(s->a, "/api/v1/namespaces/%.*s/resourcequotas/" GRANT_QUOTA,
-                                    STR_F(r->tenant->ns)),
-                       json_str_at(r->tenant->quota, "metadata.resourceVersion"), r->pool);
+    settle_pending(s, r, b);
 }
 
 /* Of what is in force: what its pods hold counts, whether nodes still have it or not. */
 static bool is_empty(const struct grant_state *s, size_t pool)
 {
-    if (s->sums[pool].foreign.num)
+    if (s->sums[pool].foreign.num || (grant_is_queued(s, pool) && !s->queues_known))
         return false;
     for (size_t i = 0; i < s->n_rows; i++) {
         const struct share_binding *b = &s->bindings[i];

@@ -59,6 +59,7 @@ struct grant_tenant {
     struct rational *placed, *waiting; /* what its pods hold on nodes, and will; by pool */
 };
 /* tree NULL: a pool of a quota whose GPUBinding was deleted. */
+struct grant_queue;
 struct grant_row {
     const cJSON *tree;
     struct str name, pool, why;
@@ -89,9 +90,17 @@ struct grant_state {
     size_t n_rows, cap_rows;
     struct share_binding *bindings; /* of the rows, once they are settled */
     struct map tenants, nodes;
+    /* Of Queues of KAI: set after the beginning, before pools. */
+    bool keeps_queues;     /* pools of mode kai-fraction are granted */
+    bool queues_known;     /* all of them are read: else nothing is granted of those pools */
+    struct str queues_why; /* what the host has against it; empty: nothing */
+    struct grant_queue **queues;
+    size_t n_queues, cap_queues;
+    struct map queues_by_name, queues_by_owner;
 };
-/* grant_state_begin(), all pools, all bindings, all quotas and demands, all nodes, all pods,
- * grant_state_settle(), writes, grant_state_end(). Trees and facts live until the end. */
+/* grant_state_begin(), all pools, all bindings, all quotas, demands and Queues (grant_queue_add()),
+ * all nodes, all pods, grant_state_settle(), writes, grant_state_end(). Trees and facts live until
+ * the end. */
 struct grant_times {
     int64_t now_s;
     int64_t grace_s; /* between a notice and the end of pods */
@@ -112,6 +121,11 @@ bool grant_is_bounded(const struct grant_row *r, enum budget_enforcement by);
 /* Of a tenant's ResourceQuota and a pool: GPUs. */
 struct rational grant_quota_of(const struct grant_state *s, const struct grant_tenant *t,
                                size_t pool);
+
+/* Of several bindings of a tenant and a pool one has its bound and its pods. */
+bool grant_row_carries(const struct grant_state *s, size_t i);
+/* Of a namespace, whether it has a binding or not. */
+void grant_state_namespace(struct grant_state *s, struct str ns);
 
 /* The pool of a configuration; NULL: there is none. */
 const struct grant_pool *grant_pool_at(const struct grant_state *s, size_t index);

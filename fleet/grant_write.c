@@ -4,7 +4,7 @@
  * ResourceQuota is lowered only below nothing that it has charged, in the version that says so: a
  * pod that is admitted meanwhile makes another version of it, and the write a conflict. Must never
  * name a tenant in what another can read. */
-#include "grant_state.h"
+#include "grant_queue.h"
 
 #include <sublet/buf.h>
 #include <sublet/clock.h>
@@ -158,7 +158,25 @@ static cJSON *pool_copy(struct grant_state *s, const struct grant_row *r)
 {
     const struct grant_pool *p = pool_of(s, r);
 
-    return p && p->index != SHARE_NO_POOL ? json_copy(s->a, p->item) : NULL;
+    cJSON *item = p && p->index != SHARE_NO_POOL ? json_copy(s->a, p->item) : NULL;
+
+    if (item && grant_is_queued(s, p->index)) /* its own, by its name */
+        json_set_str(s->a, json_get(item, "scheduler"), "queueTemplate", grant_queue_name(s, r));
+    return item;
+}
+
+/* Is the bound of a pool of parts kept? Of others a ResourceQuota is. */
+static void bounded_condition(struct grant_state *s, const struct grant_row *r, cJSON *object)
+{
+    struct str message;
+    const char *trouble;
+
+    if (!grant_is_queued(s, r->index)) {
+        condition_remove(object, "Bounded");
+        return;
+    }
+    trouble = grant_queue_trouble(s, r, &message);
+    set_condition(s, object, "Bounded", !trouble, trouble ? trouble : "Queue", message);
 }
 
 /* Why a pool is not as usual, in words for tenants. */
@@ -316,6 +334,7 @@ static bool write_binding(struct grant_state *s, size_t i, struct grant_write *r
     set_condition(s, object, "Reclaiming", reclaim != NULL, reclaim ? "BeyondGrant" : "WithinGrant",
                   reclaim ? STR("pods are ended after reclaim.notBefore") : STR(""));
     budget_conditions(s, r, object);
+    bounded_condition(s, r, object);
     status = json_object(
         s->a, JSON("grant", text_of(s, grant)), JSON("pool", pool_copy(s, r)),
         JSON("reclaim", reclaim), JSON_NONEMPTY("lent", lent.num ? text_of(s, lent) : STR("")),
@@ -346,7 +365,14 @@ static void fence_condition(struct grant_state *s, const struct grant_pool *p, c
 {
     const struct config_pool *other =
         p->index == SHARE_NO_POOL ? NULL : grant_shares_resource(s, p->index);
+    struct str why = STR("");
+    const char *trouble =
+        grant_is_queued(s, p->index) ? grant_parent_trouble(s, p->index, &why) : NULL;
 
+    if (grant_is_queued(s, p->index)) {
+        set_condition(s, object, "Fenced", !trouble, trouble ? trouble : "OwnQueues", why);
+        return;
+    }
     set_condition(s, object, "Fenced", p->index != SHARE_NO_POOL && !other,
                   p->index == SHARE_NO_POOL ? "Invalid"
                   : other                   ? "SharedResource"
@@ -672,7 +698,8 @@ static void begin_units(struct grant_state *s, const struct grant_tenant *t, str
     cJSON *known = json_new_object(s->a);
 
     for (size_t i = 0; i < s->n_configs && unknown; i++)
-        add_units(s, known, &s->configs[i], grant_quota_of(s, t, i));
+        if (!grant_is_queued(s, i))
+            add_units(s, known, &s->configs[i], grant_quota_of(s, t, i));
     json_each(one, json_path(t->quota, "spec.hard"))
     {
         int64_t of_known = 0, left;
@@ -694,6 +721,8 @@ static void plan_quota(struct grant_state *s, const struct grant_tenant *t, size
     for (size_t i = 0; i < s->n_configs; i++) {
         struct rational gpus = grant_quota_of(s, t, i);
 
+        if (grant_is_queued(s, i))
+            continue;
         if (changed < s->n_rows && s->rows[changed].index == i) {
             p->pool = s->configs[i].name;
             p->value = s->bindings[changed].value;
@@ -798,25 +827,43 @@ static bool is_held_back(const struct grant_state *s, size_t pool)
 {
     const struct grant_pool *p = grant_pool_at(s, pool);
 
-    return p && (s->shares[pool].overflow || p->unrecorded);
+    return p && (s->shares[pool].overflow || p->unrecorded ||
+                 (grant_is_queued(s, pool) && !s->queues_known));
+}
+
+/* The writes of a row, in three places of the list. */
+static bool write_row(struct grant_state *s, size_t row, size_t place, struct grant_write *ret)
+{
+    bool queued = grant_is_queued(s, s->rows[row].index);
+
+    if (is_held_back(s, s->rows[row].index))
+        return false;
+    if (place == 1)
+        return queued && grant_queue_write(s, row, ret);
+    if (place == 2)
+        return s->rows[row].tree && write_binding(s, row, ret);
+    if (s->bindings[row].write == SHARE_WRITE_QUOTA && !queued)
+        return write_quota(s, row, ret);
+    return repair_quota(s, row, ret);
 }
 
 bool grant_next_write(struct grant_state *s, size_t *at, struct grant_write *ret)
 {
-    while (*at < 2 * s->n_rows + s->n_pools) {
-        size_t i = (*at)++, row = i % (s->n_rows ? s->n_rows : 1);
+    const size_t pools = 3 * s->n_rows, parents = pools + s->n_pools;
+    const size_t queues = parents + s->n_configs;
+
+    while (*at < queues + s->n_queues) {
+        size_t i = (*at)++;
         bool writes;
 
-        if (i >= 2 * s->n_rows)
-            writes = write_pool(s, &s->pools[i - 2 * s->n_rows], ret);
-        else if (is_held_back(s, s->rows[row].index))
-            writes = false;
-        else if (i >= s->n_rows)
-            writes = s->rows[row].tree && write_binding(s, row, ret);
-        else if (s->bindings[row].write == SHARE_WRITE_QUOTA)
-            writes = write_quota(s, row, ret);
+        if (i < pools)
+            writes = write_row(s, i % s->n_rows, i / s->n_rows, ret);
+        else if (i < parents)
+            writes = write_pool(s, &s->pools[i - pools], ret);
+        else if (i < queues)
+            writes = !is_held_back(s, i - parents) && grant_parent_write(s, i - parents, ret);
         else
-            writes = repair_quota(s, row, ret);
+            writes = grant_queue_delete(s, i - queues, ret);
         if (writes)
             return true;
     }

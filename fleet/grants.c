@@ -23,20 +23,32 @@
 #include <sublet/object.h>
 
 #include "event_writer.h"
+#include "grant_queue.h"
 #include "grant_state.h"
 #include "pool_gauges.h"
 #include "unsaid.h"
 
-#define GRANTS_MAGIC   0x6772616eu
-#define MOST_IN_FLIGHT 64 /* as many as the client of the host has by itself */
-#define SOON_MS        20
-#define SPACING        4    /* times what the last turn took, until the next */
-#define MOST_SPACING   5000 /* ms */
-#define RETRY_MS       1000
-#define MOST_RETRY_MS  60000
-#define MOST_SERIES    10000
+#define GRANTS_MAGIC    0x6772616eu
+#define MOST_IN_FLIGHT  64 /* as many as the client of the host has by itself */
+#define SOON_MS         20
+#define SPACING         4    /* times what the last turn took, until the next */
+#define MOST_SPACING    5000 /* ms */
+#define RETRY_MS        1000
+#define MOST_RETRY_MS   60000
+#define QUEUES_RETRY_MS 10000
+#define MOST_WHY        500
+#define MOST_SERIES     10000
 
-enum source { SOURCE_POOLS, SOURCE_BINDINGS, SOURCE_QUOTAS, SOURCE_DEMANDS, N_SOURCES };
+/* Queues only where they are kept: NULL elsewhere. */
+enum source {
+    SOURCE_POOLS,
+    SOURCE_BINDINGS,
+    SOURCE_QUOTAS,
+    SOURCE_DEMANDS,
+    N_NEEDED,
+    SOURCE_QUEUES = N_NEEDED,
+    N_SOURCES
+};
 
 /* A write that is under way, or (call is NULL) whose outcome is not known, or that was in vain. */
 struct attempt {
@@ -48,6 +60,7 @@ struct attempt {
     struct rational value;
     struct reflector *learns;
     struct host_call *call;
+    bool deletes;                /* its answer is of what is gone */
     struct unsaid_events events; /* without an arena: there are none */
 };
 struct grants {
@@ -60,7 +73,9 @@ struct grants {
     LIST_HEAD(, attempt) attempts;
     unsigned in_flight;
     uint64_t n_failed;
-    bool warned; /* of writes that change nothing */
+    bool warned;             /* of writes that change nothing */
+    struct str queues_why;   /* what the host has against Queues; empty: nothing; heap */
+    int64_t queues_until_ms; /* no write of one before */
     uv_timer_t timer;
     int64_t next_ms; /* no turn before */
     int64_t due_ms;
@@ -197,28 +212,58 @@ static void wait_longer(struct grants *g, struct attempt *t)
     turn_in(g, t->wait_ms);
 }
 
+static bool is_queue(struct str path)
+{
+    return str_has_prefix(path, STR(GRANT_QUEUES "/"));
+}
+
+/* A condition says so, and other pools go on. err NULL: the host takes them again. */
+static void note_queues(struct grants *g, const struct err *err)
+{
+    bool said = g->queues_why.n > 0;
+
+    mem_free(g->queues_why.p);
+    g->queues_why = err ? mem_str(str_clip(err->message, MOST_WHY)) : STR("");
+    if (err && !said)
+        log_warn("grants: Queues of KAI cannot be kept: %.*s", STR_F(g->queues_why));
+}
+
+/* What the host says of a write of a Queue. */
+static void queue_written(struct grants *g, const struct err *err)
+{
+    if (err && (err->kind == &ERR_CONFLICT || !was_refused(err)))
+        return;
+    note_queues(g, err);
+    if (err)
+        g->queues_until_ms = clock_mono_ms(g->o.clock) + QUEUES_RETRY_MS;
+}
+
 static void on_written(void *ctx, const struct host_answer *answer, const struct err *err)
 {
     struct attempt *t = ctx;
     struct grants *g = t->g;
+    bool queue = is_queue(t->path);
 
     assert(g->magic == GRANTS_MAGIC);
     t->call = NULL;
     g->in_flight--;
     g->n_failed += err && err->kind != &ERR_CONFLICT;
-    if (!err && was_in_vain(t, answer->body)) {
+    if (queue)
+        queue_written(g, err);
+    if (!err && !t->deletes && was_in_vain(t, answer->body)) {
         wait_longer(g, t);
         return;
     }
     if (!err) {
         say_events(g, t);
-        reflector_learn(t->learns, answer->body);
+        if (!t->deletes)
+            reflector_learn(t->learns, answer->body);
     }
     if (err && !was_refused(err))
         keep_events(g, t);
     if (!err || was_refused(err) || !t->pool.n)
         attempt_free(g, t);
-    if (host_err_is_permanent(err))
+    if (host_err_is_permanent(err) && !queue)
         g->o.refused(g->o.ctx, err);
     else
         turn_in(g, err ? RETRY_MS : SOON_MS);
@@ -228,6 +273,8 @@ static struct reflector *source_of(const struct grants *g, struct str path)
 {
     if (str_has_prefix(path, STR("/api/v1/")))
         return g->sources[SOURCE_QUOTAS];
+    if (is_queue(path))
+        return g->sources[SOURCE_QUEUES];
     return g->sources[str_has_prefix(path, STR(GRANT_GROUP "/gpupools/")) ? SOURCE_POOLS
                                                                           : SOURCE_BINDINGS];
 }
@@ -260,6 +307,10 @@ static void send_write(struct grants *g, struct arena *a, const struct grant_wri
 
     if (busy)
         return;
+    if (is_queue(w->path) && now < g->queues_until_ms) {
+        turn_in(g, g->queues_until_ms - now);
+        return;
+    }
     if (t && now < t->until_ms && str_eq(t->body, q.body)) {
         turn_in(g, t->until_ms - now);
         return;
@@ -271,6 +322,7 @@ static void send_write(struct grants *g, struct arena *a, const struct grant_wri
                               .version = mem_str(w->version),
                               .pool = mem_str(w->pool),
                               .value = w->value,
+                              .deletes = str_eqc(str_c(w->method), "DELETE"),
                               .learns = source_of(g, w->path)};
         LIST_INSERT_HEAD(&g->attempts, t, all);
     } else if (rational_cmp(w->value, t->value) > 0) {
@@ -425,7 +477,7 @@ static bool is_current(const struct grants *g)
     bool current = reflector_listed_ms(g->o.nodes) != REFLECTOR_NOT_CURRENT &&
                    reflector_listed_ms(g->o.pods) != REFLECTOR_NOT_CURRENT;
 
-    for (size_t i = 0; i < N_SOURCES && current; i++)
+    for (size_t i = 0; i < N_NEEDED && current; i++)
         current = reflector_listed_ms(g->sources[i]) != REFLECTOR_NOT_CURRENT;
     return current;
 }
@@ -577,10 +629,15 @@ static int64_t turn(struct grants *g)
     s.budgets = &budgets;
     s.pending = pending;
     s.ctx = g;
+    s.keeps_queues = g->o.queues;
+    s.queues_known = reflector_listed_ms(g->sources[SOURCE_QUEUES]) != REFLECTOR_NOT_CURRENT;
+    s.queues_why = g->queues_why;
     read_pools(&s, g->sources[SOURCE_POOLS]);
     read_all(&s, g->sources[SOURCE_BINDINGS], grant_state_binding);
     read_all(&s, g->sources[SOURCE_QUOTAS], grant_state_quota);
     read_all(&s, g->sources[SOURCE_DEMANDS], grant_state_demand);
+    if (s.queues_known)
+        read_all(&s, g->sources[SOURCE_QUEUES], grant_queue_add);
     grant_facts_each(g->facts, &visit);
     grant_state_settle(&s);
     look_at_nodes(g, &s);
@@ -641,6 +698,23 @@ static void on_refused(void *ctx, const struct err *err)
     err_clear(&reason);
 }
 
+static void on_queues_refused(void *ctx, const struct err *err)
+{
+    struct grants *g = ctx;
+
+    if (g->stopped)
+        return;
+    note_queues(g, err);
+    grants_changed(g);
+}
+
+static void on_queues_current(void *ctx, bool listed)
+{
+    (void)listed;
+    note_queues(ctx, NULL);
+    grants_changed(ctx);
+}
+
 static void on_went_back(void *ctx)
 {
     struct grants *g = ctx;
@@ -684,6 +758,7 @@ struct grants *grants_open(const struct grants_options *options)
         [SOURCE_BINDINGS] = {GRANT_GROUP "/gpubindings", "", true},
         [SOURCE_QUOTAS] = {"/api/v1/resourcequotas", "metadata.name=" GRANT_QUOTA, true},
         [SOURCE_DEMANDS] = {"/api/v1/configmaps", "metadata.name=" GRANT_DEMAND, true},
+        [SOURCE_QUEUES] = {GRANT_QUEUES, "", false},
     };
     struct grants *g = NEW(struct grants);
 
@@ -705,7 +780,12 @@ struct grants *grants_open(const struct grants_options *options)
                                       .went_back = on_went_back,
                                       .ctx = g};
 
-        g->sources[i] = reflector_open(&o);
+        if (i == SOURCE_QUEUES) {
+            o.current = on_queues_current;
+            o.refused = on_queues_refused;
+        }
+        if (i != SOURCE_QUEUES || g->o.queues)
+            g->sources[i] = reflector_open(&o);
     }
     return g;
 }
@@ -807,6 +887,7 @@ static void on_closed(uv_handle_t *handle)
     void *ctx = g->closed_ctx;
 
     arena_free(g->a);
+    mem_free(g->queues_why.p);
     grant_facts_free(g->facts);
     fleet_event_writer_free(g->events);
     fleet_unsaid_free(g->unsaid);

@@ -188,7 +188,7 @@ class Grants:
         return self.host.api.post(path, body)
 
     def allow(self, directory):
-        values = {"config": {"pools": [], "grants": {"enabled": True}}}
+        values = {"config": {"pools": [], "grants": {"enabled": True, "kaiQueues": "kaiQueues" in self.fleet.config["grants"]}}}
         for o in chart_objects(directory, self.namespace, **values):
             if o["apiVersion"].startswith("rbac."):
                 scope = f"/namespaces/{self.namespace}" if "namespace" in o["metadata"] else ""

@@ -70,6 +70,8 @@ OPTION(DURATION, grants_grace_ms, "grants.grace", NULL, "SUBLET_GRANTS_GRACE", "
 OPTION(DURATION, grants_pause_ms, "grants.lendPause", NULL, "SUBLET_GRANTS_LEND_PAUSE", "5m",
        "0s..24h",
        "of `sublet fleet`: how long GPUs that their lender took back are not lent again")
+OPTION(BOOL, grants_kai_queues, "grants.kaiQueues", NULL, "SUBLET_GRANTS_KAI_QUEUES", "false", "",
+       "of `sublet fleet`: keeps Queues of KAI, so that GPUPools can have mode kai-fraction")
 OPTION(LIST, grants_labels, "grants.labels", NULL, "SUBLET_GRANTS_LABELS", "", "",
        "of `sublet fleet`: keys of labels of GPUBindings that reports can be made by, such as "
        "cost-center")

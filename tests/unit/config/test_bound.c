@@ -96,12 +96,6 @@ static void a_bad_one_is_refused_with_its_place(void **state)
                      false),
                  "GPUBinding \"x\": status.pool.mode: unknown value \"fast\": want one of "
                  "exclusive|mig|time-slicing|mps|kai-fraction|hami|volcano-vgpu|dra");
-    assert_error(add(f,
-                     "{metadata: {name: x}, spec: {pool: a, guarantee: 1}, status: {grant: '1', "
-                     "pool: {name: a, mode: kai-fraction, nodeSelector: {p: a}, scheduler: {kind: "
-                     "kai, queueTemplate: q}}}}",
-                     false),
-                 "GPUBinding \"x\": status.pool: mode kai-fraction is not granted by a fleet");
     err_clear(&f->err);
     assert_true(add(f, "{metadata: {name: x}, spec: {pool: a}, status: {pool: {name: a}}}", false) <
                 0);

@@ -382,7 +382,8 @@ static void refusals_name_pool_and_namespace(void **state)
     stamp(&h, h.pool);
     while (step(&h, &unused))
         ;
-    assert_true(str_contains(condition_text(&h, h.pool, "Ready"), STR("mode kai-fraction has no")));
+    assert_true(str_contains(condition_text(&h, h.pool, "Ready"),
+                             STR("mode kai-fraction needs grants.kaiQueues")));
     buf_fini(&unused);
     arena_free(h.a);
 }
