@@ -610,7 +610,7 @@ static int settle_default_tier(const struct place *at, struct config_pool *p)
 static struct str queue_of(struct arena *a, struct str template, const struct config *config)
 {
     const struct {
-        struct str word, is; /* empty: the word stays, which no name of a queue has */
+        struct str word, is;
     } words[] = {{STR("{tenant}"), config->name}, {STR(NAMESPACE_WORD), config->host_namespace}};
     struct str ret = STR("");
 
@@ -627,6 +627,16 @@ static struct str queue_of(struct arena *a, struct str template, const struct co
         template = str_from(template, taken);
     }
     return ret;
+}
+
+static int name_queue(const struct place *at, const struct config *config, struct config_pool *p)
+{
+    if (!p->queue.n)
+        return place_error(at, "the name of a queue is needed, such as gpu or t-{tenant}");
+    if (!config->host_namespace.n && str_contains(p->queue, STR(NAMESPACE_WORD)))
+        return place_error(at, "host.namespace is needed for " NAMESPACE_WORD);
+    p->queue = queue_of(at->arena, p->queue, config);
+    return 0;
 }
 
 /* Does the scheduler, which has queues, count what pods of the pool have? Volcano knows no claims;
@@ -669,9 +679,8 @@ static int settle_queue(const struct place *at, const struct config *config, str
     if (system->scheduler && !counts_all(p))
         return place_error(at, "mode, resources: the queues of scheduler \"%s\" do not count them",
                            system->scheduler);
-    if (!p->queue.n)
-        return place_error(&inner, "the name of a queue is needed, such as gpu or t-{tenant}");
-    p->queue = queue_of(at->arena, p->queue, config);
+    if (name_queue(&inner, config, p))
+        return -1;
     if (!p->scheduler.n && system->scheduler)
         p->scheduler = str_c(system->scheduler);
     if (p->scheduler_kind == SCHEDULER_KUEUE && str_eqc(p->queue, "default"))

@@ -194,6 +194,19 @@ def test_a_release_is_all_a_tenant_needs_and_nothing_cluster_wide(helm):
         "config.yaml"].count("server: https://research.t.svc:8443\n") == 1
 
 
+@pytest.mark.parametrize("apart", [{}, {"tenantNamespace": "apart"}])
+def test_the_fence_names_the_queue_of_the_namespace(helm, apart):
+    """{namespace} is where the tenant's pods are: the process and the fence have one name of it."""
+    pool = {"name": "parts", "mode": "kai-fraction", "nodeSelector": {"sublet.dev/pool": "parts"},
+            "scheduler": {"kind": "kai", "queueTemplate": "{namespace}-{tenant}-parts"}}
+    objects = helm.template("research", "team", merge({"hostFence": {"enabled": True}, "config": {
+        "pools": [pool], "bindings": [{"pool": "parts", "guarantee": 1}]}}, apart))
+    fence = json.dumps([o for o in objects if o["kind"] == "ValidatingAdmissionPolicy"])
+    namespace = apart.get("tenantNamespace", "team")
+    assert yaml.safe_load(config_of(objects))["host"]["namespace"] == namespace
+    assert f"{namespace}-research-parts" in fence and "{namespace}" not in fence
+
+
 def test_what_is_the_tenants_goes_to_its_namespace(helm):
     objects = helm.template("research", "t", merge(EVERYTHING, {"tenantNamespace": "apart"}))
     where = {}

@@ -149,7 +149,7 @@ nodeSelectors; allowed: the tolerations that a pod needs no device for. */}}
 {{- $system := get $systems ((.scheduler).kind | default "none") -}}
 {{- $named := (.scheduler).name | default ($system | default dict).scheduler -}}
 {{- if $system -}}
-{{- $queue := required (printf "pool %s: scheduler.queueTemplate is needed" .name) .scheduler.queueTemplate | replace "{tenant}" (include "sublet.name" $) | replace "{namespace}" $.Release.Namespace -}}
+{{- $queue := required (printf "pool %s: scheduler.queueTemplate is needed" .name) .scheduler.queueTemplate | replace "{tenant}" (include "sublet.name" $) | replace "{namespace}" (include "sublet.tenantNamespace" $) -}}
 {{- $_ := set $system "queues" (append $system.queues $queue | uniq | sortAlpha) -}}
 {{- if .scheduler.gang -}}
 {{- $_ := set $gangs .scheduler.kind (get $groups .scheduler.kind) -}}

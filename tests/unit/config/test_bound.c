@@ -86,6 +86,31 @@ static void a_grant_bounds_the_limit(void **state)
 }
 
 /* What the file may not have, with its place; the set is as before. */
+/* Its Queue has a name of its own by then. */
+static void one_may_have_parts_of_gpus(void **state)
+{
+    struct fixture v = begin(state, FILE_POOL), *f = &v;
+    const struct config_binding *b;
+
+    assert_ok(add(f,
+                  "{metadata: {name: x}, spec: {pool: a, guarantee: 1, burst: 2}, status: {grant: "
+                  "'1.96', pool: {name: a, mode: kai-fraction, nodeSelector: {p: a}, scheduler: "
+                  "{kind: kai, queueTemplate: team-a-parts}}}}",
+                  false));
+    b = bound(f, "a");
+    assert_int_equal(b->pool->mode, POOL_KAI);
+    assert_str(b->pool->queue, "team-a-parts");
+    assert_str(b->pool->resources[0].name, "sublet.dev/gpu-percent");
+    assert_rational(b->limit, 49, 25);
+    assert_error(add(f,
+                     "{metadata: {name: z}, spec: {pool: b, guarantee: 1}, status: {grant: '1', "
+                     "pool: {name: b, mode: kai-fraction, nodeSelector: {p: b}}}}",
+                     false),
+                 "GPUBinding \"z\": status.pool: scheduler.kind kai is needed for mode "
+                 "kai-fraction");
+    finish(f);
+}
+
 static void a_bad_one_is_refused_with_its_place(void **state)
 {
     struct fixture v = begin(state, FILE_POOL), *f = &v;
@@ -256,6 +281,7 @@ int main(void)
         TEST(an_ended_one_grants_nothing), TEST(an_ended_one_takes_back),
         TEST(there_are_so_many),           TEST(it_agrees_with_the_rest_of_the_file),
         TEST(a_reclaim_has_a_time),        TEST(a_budget_is_shown),
+        TEST(one_may_have_parts_of_gpus),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

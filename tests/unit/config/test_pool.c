@@ -113,6 +113,28 @@ static void parts_of_gpus(void **state)
     assert_rational(f->config.bindings[0].limit, 3, 2);
 }
 
+static void a_queue_is_named_after_the_host_namespace(void **state)
+{
+#define PARTS                                                                                      \
+    "name: research\n"                                                                             \
+    "pools: [{name: a, nodeSelector: {p: a}, scheduler: {kind: kai, queueTemplate: "               \
+    "'{namespace}-{tenant}-parts'}}]\n"
+    struct config_fixture *f = *state;
+    char text[512];
+
+    assert_ok(load_config(f, PARTS "host: {namespace: team-a}"));
+    assert_str(f->config.pools[0].queue, "team-a-research-parts");
+    assert_error(load_config(f, PARTS), "config: pools[0].scheduler.queueTemplate: host.namespace "
+                                        "is needed for {namespace}");
+    snprintf(text, sizeof(text), "%shost: {namespace: n%049d}", PARTS, 7);
+    assert_error(
+        load_config(f, text),
+        "config: pools[0].scheduler.queueTemplate: queue "
+        "\"n0000000000000000000000000000000000000000000000007-research-parts\": must be no "
+        "more than 63 bytes");
+#undef PARTS
+}
+
 static void mistakes_about_parts(void **state)
 {
     static const struct {
@@ -502,6 +524,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(defaults_of_a_pool, config_setup, config_teardown),
         cmocka_unit_test_setup_teardown(mig_profiles_are_resources, config_setup, config_teardown),
         cmocka_unit_test_setup_teardown(parts_of_gpus, config_setup, config_teardown),
+        cmocka_unit_test_setup_teardown(a_queue_is_named_after_the_host_namespace, config_setup,
+                                        config_teardown),
         cmocka_unit_test_setup_teardown(mistakes_about_parts, config_setup, config_teardown),
         cmocka_unit_test_setup_teardown(a_queue_is_named_after_the_virtual_cluster, config_setup,
                                         config_teardown),
