@@ -266,49 +266,75 @@ struct rational grant_queue_pending(struct grant_state *s, struct str ns, size_t
 
 /* --- what stands against one --- */
 
-const char *grant_parent_trouble(struct grant_state *s, size_t pool, struct str *ret_message)
+static const char *not_ours(struct grant_state *s, struct str name, struct str *ret_message)
+{
+    *ret_message = arena_printf(s->a,
+                                "Queue \"%.*s\" exists and belongs to another component: it stays "
+                                "as it is, and nothing is granted",
+                                STR_F(name));
+    return "QueueNotOurs";
+}
+
+static bool is_of_another(const struct grant_state *s, struct str name, struct str owner)
+{
+    const struct grant_queue *q = by_name(s, name);
+
+    return q && !str_eq(q->owner, owner);
+}
+
+static struct str refusal_of(struct grant_state *s, struct str name)
+{
+    return s->queue_refused ? s->queue_refused(s->ctx, grant_queue_path(s, name)) : STR("");
+}
+
+static const char *refused(struct grant_state *s, struct str name, struct str *ret_message)
+{
+    struct str why = refusal_of(s, name);
+
+    if (!why.n)
+        return NULL;
+    *ret_message = arena_printf(s->a, "Queue \"%.*s\": %.*s", STR_F(name), STR_F(why));
+    return "QueueRefused";
+}
+
+static const char *parent_trouble(struct grant_state *s, size_t pool, struct str *ret_message)
 {
     struct str name = parent_name(s, pool);
-    const struct grant_queue *q = by_name(s, name);
 
     if (!s->queues_known) {
         *ret_message = s->queues_why.n ? s->queues_why : STR("Queues of KAI are not listed yet");
         return "QueuesUnknown";
     }
-    if (q && !str_eq(q->owner, owner_of(s, STR(""), pool))) {
-        *ret_message = arena_printf(s->a,
-                                    "Queue \"%.*s\" exists and belongs to another component: it "
-                                    "stays as it is, and nothing is granted",
-                                    STR_F(name));
-        return "QueueNotOurs";
-    }
-    if (s->queues_why.n) {
-        *ret_message = s->queues_why;
-        return "QueueRefused";
-    }
-    return NULL;
+    if (is_of_another(s, name, owner_of(s, STR(""), pool)))
+        return not_ours(s, name, ret_message);
+    return refused(s, name, ret_message);
+}
+
+const char *grant_queues_trouble(struct grant_state *s, size_t pool, struct str *ret_message)
+{
+    const char *reason = parent_trouble(s, pool, ret_message);
+
+    for (size_t i = 0; i < s->n_rows && !reason; i++)
+        if (s->rows[i].index == pool)
+            reason = refused(s, grant_queue_name(s, &s->rows[i]), ret_message);
+    return reason;
 }
 
 const char *grant_queue_trouble(struct grant_state *s, const struct grant_row *r,
                                 struct str *ret_message)
 {
-    struct str name = grant_queue_name(s, r), of_pool;
-    const struct grant_queue *q = by_name(s, name);
-    const char *why = grant_parent_trouble(s, r->index, &of_pool);
+    struct str name = grant_queue_name(s, r), admins;
+    const char *reason = NULL;
 
-    if (q && !str_eq(q->owner, owner_of(s, r->tenant->ns, r->index))) {
-        *ret_message = arena_printf(s->a,
-                                    "Queue \"%.*s\" exists and belongs to another component: it "
-                                    "stays as it is, and nothing is granted",
-                                    STR_F(name));
-        return "QueueNotOurs";
-    }
-    if (why) { /* what the host said is the administrator's */
+    if (is_of_another(s, name, owner_of(s, r->tenant->ns, r->index)))
+        return not_ours(s, name, ret_message);
+    reason = parent_trouble(s, r->index, &admins);
+    reason = reason ? reason : refused(s, name, &admins);
+    if (reason)
         *ret_message = STR("its Queue cannot be kept now: the GPUPool says why");
-        return why;
-    }
-    *ret_message = arena_printf(s->a, "Queue \"%.*s\"", STR_F(name));
-    return NULL;
+    else
+        *ret_message = arena_printf(s->a, "Queue \"%.*s\"", STR_F(name));
+    return reason;
 }
 
 /* --- writes --- */
@@ -404,7 +430,7 @@ bool grant_queue_write(struct grant_state *s, size_t row, struct grant_write *re
     cJSON *body, *annotations;
 
     if (!grant_row_carries(s, row) || (!q && (!raises || by_name(s, name))) ||
-        (raises && (!by_name(s, parent) || grant_parent_trouble(s, r->index, &unused) != NULL)))
+        (raises && (!by_name(s, parent) || parent_trouble(s, r->index, &unused) != NULL)))
         return false;
     body = body_of(s, q ? q->tree : NULL, name, owner, bounded(s, want));
     json_set_str(s->a, json_get(body, "spec"), "parentQueue", parent);

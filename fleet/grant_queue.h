@@ -53,11 +53,11 @@ void grant_queue_pod(struct grant_state *s, const struct grant_pod *pod);
 struct rational grant_queue_bound(const struct grant_state *s, struct str ns, size_t pool);
 struct rational grant_queue_pending(struct grant_state *s, struct str ns, size_t pool);
 
-/* What stands against the Queue of a binding, and against the parent of a pool: the reason of a
- * condition, in words for tenants; NULL: nothing does. */
+/* What stands against the Queue of a binding, in words for its tenant, and against any of a pool,
+ * in those of the host: the reason of a condition; NULL: nothing does. */
 const char *grant_queue_trouble(struct grant_state *s, const struct grant_row *r,
                                 struct str *ret_message);
-const char *grant_parent_trouble(struct grant_state *s, size_t pool, struct str *ret_message);
+const char *grant_queues_trouble(struct grant_state *s, size_t pool, struct str *ret_message);
 
 /* The next write, of a row, of a pool's parent, and the delete of s->queues[k]. False: none. */
 bool grant_queue_write(struct grant_state *s, size_t row, struct grant_write *ret);

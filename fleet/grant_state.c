@@ -559,11 +559,15 @@ static struct rational placed_of(const struct grant_state *s, const struct grant
     return rational_cmp(placed, total) > 0 ? total : placed;
 }
 
-/* A pod without a node counts within the limit of its binding: by quota it would not exist. */
+/* A pod without a node counts within the limit of its binding: by quota it would not exist. KAI
+ * binds it by the limit of its Queue, so that there it holds nothing: else a tenant kept a limit by
+ * pods that wait. */
 static struct rational holds_of(const struct grant_state *s, const struct grant_row *r)
 {
     struct rational placed = placed_of(s, r), both = placed, limit = r->guarantee;
 
+    if (grant_is_queued(s, r->index))
+        return placed;
     add(&both, r->tenant->waiting[r->index]);
     add(&limit, r->burst);
     if (rational_cmp(both, limit) <= 0)

@@ -93,7 +93,9 @@ struct grant_state {
     /* Of Queues of KAI: set after the beginning, before pools. */
     bool keeps_queues;     /* pools of mode kai-fraction are granted */
     bool queues_known;     /* all of them are read: else nothing is granted of those pools */
-    struct str queues_why; /* what the host has against it; empty: nothing */
+    struct str queues_why; /* what the host has against their list; empty: nothing */
+    /* ... and against the last write to a Queue; empty: nothing. NULL: it refused none. */
+    struct str (*queue_refused)(void *ctx, struct str path);
     struct grant_queue **queues;
     size_t n_queues, cap_queues;
     struct map queues_by_name, queues_by_owner;

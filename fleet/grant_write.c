@@ -367,7 +367,7 @@ static void fence_condition(struct grant_state *s, const struct grant_pool *p, c
         p->index == SHARE_NO_POOL ? NULL : grant_shares_resource(s, p->index);
     struct str why = STR("");
     const char *trouble =
-        grant_is_queued(s, p->index) ? grant_parent_trouble(s, p->index, &why) : NULL;
+        grant_is_queued(s, p->index) ? grant_queues_trouble(s, p->index, &why) : NULL;
 
     if (grant_is_queued(s, p->index)) {
         set_condition(s, object, "Fenced", !trouble, trouble ? trouble : "OwnQueues", why);

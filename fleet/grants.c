@@ -63,6 +63,13 @@ struct attempt {
     bool deletes;                /* its answer is of what is gone */
     struct unsaid_events events; /* without an arena: there are none */
 };
+/* What the host refused of a Queue, until it takes that, or that is not wanted any more. */
+struct refusal {
+    struct map_entry by_path;
+    struct str path, why;
+    int64_t until_ms; /* it is not sent before */
+    bool wanted;      /* by the turn under way */
+};
 struct grants {
     unsigned magic;
     struct grants_options o;
@@ -73,9 +80,9 @@ struct grants {
     LIST_HEAD(, attempt) attempts;
     unsigned in_flight;
     uint64_t n_failed;
-    bool warned;             /* of writes that change nothing */
-    struct str queues_why;   /* what the host has against Queues; empty: nothing; heap */
-    int64_t queues_until_ms; /* no write of one before */
+    bool warned;           /* of writes that change nothing */
+    struct str queues_why; /* what the host has against a list of Queues; empty: nothing; heap */
+    struct map refusals;
     uv_timer_t timer;
     int64_t next_ms; /* no turn before */
     int64_t due_ms;
@@ -217,25 +224,91 @@ static bool is_queue(struct str path)
     return str_has_prefix(path, STR(GRANT_QUEUES "/"));
 }
 
-/* A condition says so, and other pools go on. err NULL: the host takes them again. */
+/* A condition says so, and other pools go on. err NULL: the host lists them again. */
 static void note_queues(struct grants *g, const struct err *err)
 {
     bool said = g->queues_why.n > 0;
 
     mem_free(g->queues_why.p);
-    g->queues_why = err ? mem_str(str_clip(err->message, MOST_WHY)) : STR("");
+    g->queues_why = err ? mem_str(str_clip(err->message, MOST_WHY)) : (struct str){0};
     if (err && !said)
         log_warn("grants: Queues of KAI cannot be kept: %.*s", STR_F(g->queues_why));
 }
 
-/* What the host says of a write of a Queue. */
-static void queue_written(struct grants *g, const struct err *err)
+static struct refusal *refusal_of(const struct grants *g, struct str path)
 {
-    if (err && (err->kind == &ERR_CONFLICT || !was_refused(err)))
+    struct map_entry *e = map_get(&g->refusals, path);
+
+    return e ? CONTAINER(e, struct refusal, by_path) : NULL;
+}
+
+static struct str queue_refused(void *ctx, struct str path)
+{
+    const struct refusal *r = refusal_of(ctx, path);
+
+    return r ? r->why : STR("");
+}
+
+static void refusal_free(struct grants *g, struct refusal *r)
+{
+    map_remove(&g->refusals, &r->by_path);
+    mem_free(r->path.p);
+    mem_free(r->why.p);
+    mem_free(r);
+}
+
+static void note_refusal(struct grants *g, struct str path, const struct err *err)
+{
+    struct refusal *r = refusal_of(g, path);
+
+    if (!r) {
+        if (!map_count(&g->refusals))
+            log_warn("grants: a write to %.*s is refused: %.*s", STR_F(path), STR_F(err->message));
+        r = NEW(struct refusal);
+        *r = (struct refusal){.path = mem_str(path)};
+        map_put(&g->refusals, &r->by_path, r->path);
+    }
+    mem_free(r->why.p);
+    r->why = mem_str(str_clip(err->message, MOST_WHY));
+    r->until_ms = clock_mono_ms(g->o.clock) + QUEUES_RETRY_MS;
+}
+
+/* What the host says of a write of a Queue. One that is gone is deleted. */
+static void queue_written(struct grants *g, const struct attempt *t, const struct err *err)
+{
+    struct refusal *r = refusal_of(g, t->path);
+    bool done = !err || (t->deletes && err->kind == &ERR_NOT_FOUND);
+
+    if (done && r)
+        refusal_free(g, r);
+    else if (!done && err->kind != &ERR_CONFLICT && was_refused(err))
+        note_refusal(g, t->path, err);
+}
+
+/* Was it refused just now? It is wanted still. */
+static bool is_refused(struct grants *g, const struct grant_write *w, int64_t now)
+{
+    struct refusal *r = is_queue(w->path) ? refusal_of(g, w->path) : NULL;
+
+    if (!r)
+        return false;
+    r->wanted = true;
+    if (now < r->until_ms)
+        turn_in(g, r->until_ms - now);
+    return now < r->until_ms;
+}
+
+static void forget_refusal(void *ctx, struct map_entry *e)
+{
+    struct refusal *r = CONTAINER(e, struct refusal, by_path);
+    struct grants *g = ctx;
+
+    if (!r->wanted) { /* a condition says so */
+        refusal_free(g, r);
+        turn_in(g, SOON_MS);
         return;
-    note_queues(g, err);
-    if (err)
-        g->queues_until_ms = clock_mono_ms(g->o.clock) + QUEUES_RETRY_MS;
+    }
+    r->wanted = false;
 }
 
 static void on_written(void *ctx, const struct host_answer *answer, const struct err *err)
@@ -249,7 +322,7 @@ static void on_written(void *ctx, const struct host_answer *answer, const struct
     g->in_flight--;
     g->n_failed += err && err->kind != &ERR_CONFLICT;
     if (queue)
-        queue_written(g, err);
+        queue_written(g, t, err);
     if (!err && !t->deletes && was_in_vain(t, answer->body)) {
         wait_longer(g, t);
         return;
@@ -305,12 +378,8 @@ static void send_write(struct grants *g, struct arena *a, const struct grant_wri
     struct attempt *t = attempt_of(g, w, &busy);
     int64_t now = clock_mono_ms(g->o.clock);
 
-    if (busy)
+    if (is_refused(g, w, now) || busy)
         return;
-    if (is_queue(w->path) && now < g->queues_until_ms) {
-        turn_in(g, g->queues_until_ms - now);
-        return;
-    }
     if (t && now < t->until_ms && str_eq(t->body, q.body)) {
         turn_in(g, t->until_ms - now);
         return;
@@ -621,6 +690,7 @@ static int64_t turn(struct grants *g)
     int64_t next_s;
     struct grant_write w;
     size_t at = 0;
+    bool more = true;
 
     fleet_unsaid_settle(g->unsaid, &look);
     grant_state_begin(&s, a, &times);
@@ -632,6 +702,7 @@ static int64_t turn(struct grants *g)
     s.keeps_queues = g->o.queues;
     s.queues_known = reflector_listed_ms(g->sources[SOURCE_QUEUES]) != REFLECTOR_NOT_CURRENT;
     s.queues_why = g->queues_why;
+    s.queue_refused = queue_refused;
     read_pools(&s, g->sources[SOURCE_POOLS]);
     read_all(&s, g->sources[SOURCE_BINDINGS], grant_state_binding);
     read_all(&s, g->sources[SOURCE_QUOTAS], grant_state_quota);
@@ -641,8 +712,10 @@ static int64_t turn(struct grants *g)
     grant_facts_each(g->facts, &visit);
     grant_state_settle(&s);
     look_at_nodes(g, &s);
-    while (g->in_flight < MOST_IN_FLIGHT && grant_next_write(&s, &at, &w))
+    while (g->in_flight < MOST_IN_FLIGHT && (more = grant_next_write(&s, &at, &w)))
         send_write(g, a, &w);
+    if (!more)
+        map_each(&g->refusals, forget_refusal, g);
     forget_vain(g);
     remember(g, &s);
     next_s = s.next_s ? s.next_s - times.now_s : 0;

@@ -165,6 +165,15 @@ def test_the_chart_keeps_the_definitions(tmp_path):
     assert chart_crds(tmp_path, crds={"install": False}) == []
 
 
+def test_rights_for_queues_are_only_with_them(tmp_path):
+    """The chart gives rights to Queues of KAI with grants.kaiQueues, and none without."""
+    def rights(**grants):
+        return [r["verbs"] for o in chart_objects(tmp_path, config={"pools": [], "grants": grants}) if o["kind"] == "ClusterRole"
+                for r in o["rules"] if "queues" in r["resources"]]
+    assert rights(enabled=True) == []
+    assert rights(enabled=True, kaiQueues=True) == [["list", "watch", "create", "update", "delete"]]
+
+
 # --- grants ---------------------------------------------------------------------------------------------
 
 QUOTA = "requests.nvidia.com/gpu"

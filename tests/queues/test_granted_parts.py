@@ -1,19 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """A GPUPool of parts of GPUs: `sublet fleet`, with the rights of its chart alone, keeps the KAI Queues of two tenants, and the
 host's real KAI obeys them."""
+import json
 import os
 import secrets
+import threading
 
 import pytest
 
 from testenv import eventually
+from testenv.held import HeldHost
 from testenv.schedulers import Kai
 
 from test_grants import GROUP, Grants, binding_object, bindings_of, pool_object
 from test_parts import devices  # noqa: F401 - a fixture
 
 QUEUES = Kai.api + "/queues"
-PART = {"gpu-fraction": "0.50"}
+LISTED = ("get queues.scheduling.run.ai -o "  # docs/pools-and-quota.md
+          "custom-columns=NAME:.metadata.name,PARENT:.spec.parentQueue,LIMIT:.spec.resources.gpu.limit")
 
 
 @pytest.fixture(scope="module")
@@ -24,13 +28,13 @@ def kai(real_host, tmp_path_factory):
 
 
 class Parts(Grants):
-    """Of the pool "shared", which has 8 GPUs: only its API and its Queues are used."""
+    """Of the pool "shared", which has 16 GPUs: only its API and its Queues are used."""
 
     def __init__(self, host, directory, tag, pools):
         super().__init__(host, directory, tag, pools)
         self.fleet.write_config(grants={"enabled": True, "grace": "1s", "kaiQueues": True})
         self.create(f"{GROUP}/gpupools", pool_object(
-            "shared", kind="shared", mode="kai-fraction", tolerations=[{"operator": "Exists"}],
+            "shared", kind="shared", mode="kai-fraction", tolerations=[{"key": "nvidia.com/gpu", "operator": "Exists"}],
             scheduler={"kind": "kai", "queueTemplate": "{namespace}-parts"}))
 
     def bind(self, namespace, **spec):
@@ -43,16 +47,37 @@ class Parts(Grants):
         self.fleet.process.check()
         return self.host.api.get(f"{bindings_of(namespace)}/shared").get("status", {})
 
+    def unbind(self, namespace):
+        self.made.remove(f"{bindings_of(namespace)}/shared")
+        self.host.api.delete(f"{bindings_of(namespace)}/shared")
+
+    def queue(self, namespace):
+        return next((q for q in self.host.api.get(QUEUES)["items"] if q["metadata"]["name"] == f"{namespace}-parts"), None)
+
     def limit(self, namespace):
-        found = [q for q in self.host.api.get(QUEUES)["items"] if q["metadata"]["name"] == f"{namespace}-parts"]
-        return found[0]["spec"]["resources"]["gpu"]["limit"] if found else None
+        """KAI adds floats: half a hundredth more is granted to no pod, and lets 28 parts of 0.07 be 1.96."""
+        found = self.queue(namespace)
+        return found["spec"]["resources"]["gpu"]["limit"] if found else None
+
+    def condition(self, path, kind, status):
+        self.fleet.process.check()
+        found = self.host.api.get(path).get("status", {}).get("conditions", [])
+        return next((c for c in found if c["type"] == kind and c["status"] == status), None)
+
+    def said(self, namespace, name):
+        return json.dumps(self.host.api.get(f"/api/v1/namespaces/{namespace}/pods/{name}")["status"].get("conditions"))
 
     def part(self, namespace, name):
+        """Half a GPU, as a tenant's process and the webhook of KAI make it."""
+        given = f"{name}-shared-gpu"
         return self.host.api.post(f"/api/v1/namespaces/{namespace}/pods", {
             "apiVersion": "v1", "kind": "Pod",
-            "metadata": {"name": name, "annotations": PART, "labels": {"kai.scheduler/queue": f"{namespace}-parts"}},
+            "metadata": {"name": name, "labels": {"kai.scheduler/queue": f"{namespace}-parts"}, "annotations": {
+                "gpu-fraction": "0.50", "gpu-fraction-container-name": "main", "runai/shared-gpu-configmap": given}},
             "spec": {"schedulerName": "kai-scheduler", "nodeSelector": {"sublet.dev/pool": "shared"},
-                     "tolerations": [{"operator": "Exists"}], "containers": [{"name": "main", "image": "example.com/x"}]}})
+                     "tolerations": [{"operator": "Exists"}], "containers": [{"name": "main", "image": "example.com/x", "env": [
+                         {"name": "NVIDIA_VISIBLE_DEVICES", "valueFrom": {"configMapKeyRef": {
+                             "name": f"{given}-0", "key": "NVIDIA_VISIBLE_DEVICES"}}}]}]}})
 
     def placed(self, namespace):
         return sorted(p["metadata"]["name"] for p in self.host.api.get(f"/api/v1/namespaces/{namespace}/pods")["items"]
@@ -86,6 +111,9 @@ def test_two_tenants_share_by_queues_of_the_fleet(parts, kai):
     assert parts.until(a, grant="1")["pool"]["scheduler"]["queueTemplate"] == f"{a}-parts"
     parts.until(b, grant="0.5")
     assert (parts.limit(a), parts.limit(b)) == (1.005, 0.505)
+    shown = parts.host.kubectl(*LISTED.split()).splitlines()
+    assert [line.split() for line in shown] == [["NAME", "PARENT", "LIMIT"], [f"{a}-parts", "sublet-shared", "1.005"],
+                                                [f"{b}-parts", "sublet-shared", "0.505"], ["sublet-shared", "<none>", "-1"]]
     for name in ("one", "two", "three"):
         parts.part(a, name)
         parts.part(b, name)
@@ -95,13 +123,118 @@ def test_two_tenants_share_by_queues_of_the_fleet(parts, kai):
     parts.fleet.start()
     parts.until(a, grant="0.5")
     assert parts.limit(a) == 1.005 and len(parts.placed(a)) == 2  # pods end first
+    parts.end(a, ({"one", "two", "three"} - set(parts.placed(a))).pop())
     parts.end(a, parts.placed(a)[0])
-    eventually(lambda: parts.limit(a) in (0.505, 1.005) and len(parts.placed(a)) <= 2, 60, "its Queue to follow")
-    for name in parts.placed(a):
+    eventually(lambda: parts.limit(a) == 0.505, 60, "its Queue to follow")
+    parts.part(a, "four")
+    eventually(lambda: "over" in parts.said(a, "four").lower(), 60, "KAI to say that the Queue is full")
+    assert len(parts.placed(a)) == 1
+    for name in (*parts.placed(a), "four"):
         parts.end(a, name)
-    parts.host.api.delete(f"{bindings_of(b)}/shared")
-    parts.made.remove(f"{bindings_of(b)}/shared")
+    parts.unbind(b)
     for name in ("one", "two", "three"):
         parts.end(b, name)
-    eventually(lambda: parts.limit(b) is None, 90, "the Queue of the deleted binding to be deleted")
-    assert parts.limit(a) is not None
+    eventually(lambda: parts.queue(b) is None, 90, "the Queue of the deleted binding to be deleted")
+    assert parts.limit(a) == 0.505
+
+
+def test_a_queue_that_is_gone_is_made_again(parts, kai):
+    """By hand, with a grant that stays; then nothing is written any more."""
+    a, _ = parts.tenants
+    parts.bind(a, guarantee="1")
+    parts.fleet.start()
+    parts.until(a, grant="1")
+    before = parts.queue(a)["metadata"]["uid"]
+    parts.host.api.delete(f"{QUEUES}/{a}-parts")
+    eventually(lambda: parts.queue(a) and parts.limit(a) == 1.005, 60, "another Queue")
+    assert parts.queue(a)["metadata"]["uid"] != before and parts.status(a)["grant"] == "1"
+    parts.host.api.patch(f"{QUEUES}/{a}-parts", {"spec": {"resources": {"gpu": {"limit": -1}}}})
+    eventually(lambda: parts.limit(a) == 1.005, 60, "the limit that was granted")
+    version = parts.queue(a)["metadata"]["resourceVersion"]
+    parts.part(a, "one")
+    eventually(lambda: parts.placed(a), 60, "a pod in it")
+    assert parts.queue(a)["metadata"]["resourceVersion"] == version
+
+
+def test_a_refused_write_is_said_and_stops_no_other(parts, kai):
+    """A policy of the host refuses the Queue of one tenant: conditions say so, the other has its grant, and so has the first
+    one once the policy is gone."""
+    a, b = parts.tenants
+    policies = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
+    rule = {"apiGroups": ["scheduling.run.ai"], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"], "resources": ["queues"]}
+    parts.create(policies, {"metadata": {"name": b}, "spec": {
+        "matchConstraints": {"resourceRules": [rule]},
+        "validations": [{"expression": f"object.metadata.name != '{b}-parts'", "message": "not this one"}]}})
+    parts.create(f"{policies[:-3]}ybindings", {"metadata": {"name": b}, "spec": {"policyName": b, "validationActions": ["Deny"]}})
+    probe = {"apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": {"name": f"{b}-parts"}, "spec": {}}
+    eventually(lambda: parts.host.api.raw("POST", QUEUES, probe, query={"dryRun": "All"})[0] in (403, 422), 60, "the policy")
+    parts.bind(b, guarantee="1")
+    parts.fleet.start()
+    bounded = eventually(lambda: parts.condition(f"{bindings_of(b)}/shared", "Bounded", "False"), 60, "the binding's condition")
+    assert bounded["reason"] == "QueueRefused" and parts.status(b)["grant"] == "0", bounded
+    fenced = eventually(lambda: parts.condition(f"{GROUP}/gpupools/shared", "Fenced", "False"), 60, "the pool's condition")
+    assert fenced["reason"] == "QueueRefused" and "not this one" in fenced["message"] and f"{b}-parts" in fenced["message"], fenced
+    parts.bind(a, guarantee="1")
+    parts.until(a, grant="1")
+    for path in parts.made[-4:-2][::-1]:
+        if "admission" in path:
+            parts.made.remove(path)
+            parts.host.api.delete(path)
+    parts.until(b, grant="1")
+    eventually(lambda: parts.condition(f"{bindings_of(b)}/shared", "Bounded", "True"), 60, "no more trouble")
+    eventually(lambda: parts.condition(f"{GROUP}/gpupools/shared", "Fenced", "True"), 60, "no more trouble")
+
+
+class OneWrite:
+    """Lets one write to Queues, bindings and pools through in each life of the process; the others never reach the host."""
+
+    def __init__(self):
+        self.left, self.lock = 0, threading.Lock()
+
+    def held(self, method, path):
+        if method != "GET" and ("/queues" in path or "/gpu" in path):
+            with self.lock:
+                if not self.left:
+                    raise ConnectionAbortedError
+                self.left -= 1
+        return False
+
+
+def test_it_may_end_between_any_two_writes(parts, kai, tmp_path):
+    """What one tenant borrowed becomes the guarantee of another, by lives of one write each: no GPU is promised twice, and no
+    grant is beyond its Queue."""
+    a, b = parts.tenants
+    door = OneWrite()
+    held = HeldHost(parts.host, parts.fleet.config["host"]["kubeconfig"], str(tmp_path), held=door.held)
+    parts.fleet.config["host"]["kubeconfig"] = held.kubeconfig
+    parts.fleet.write_config()
+
+    def whole(namespace):
+        found = parts.limit(namespace)
+        return 0 if found is None else int(found)
+
+    def lives(done):
+        for n in range(40):
+            door.left = 1
+            parts.fleet.start()
+            eventually(lambda: not door.left or done(), 60, "a write")
+            parts.fleet.kill()
+            assert whole(a) + whole(b) <= 16, (whole(a), whole(b))
+            for tenant in parts.tenants:
+                grant = parts.host.api.get(f"{bindings_of(tenant)}/shared").get("status", {}).get("grant", "0")
+                assert int(grant) <= whole(tenant), (tenant, grant, whole(tenant))
+            if done():
+                return n
+        raise AssertionError("it does not come to rest")
+
+    def grants(*want):
+        return lambda: [parts.host.api.get(f"{bindings_of(t)}/shared").get("status", {}).get("grant") for t in parts.tenants] == [*want]
+    try:
+        parts.bind(a, guarantee="3", burst="13")
+        parts.bind(b, burst="0")
+        assert lives(grants("16", "0")) >= 3
+        parts.change(b, guarantee="13")
+        assert lives(grants("3", "13")) >= 3
+        assert (parts.limit(a), parts.limit(b)) == (3.005, 13.005)
+    finally:
+        held.close()

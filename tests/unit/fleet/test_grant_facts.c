@@ -74,16 +74,19 @@ static cJSON *random_pod(struct world *w, int i)
         BELOW(&w->random, 4) ? arena_printf(w->a, "'nodeSelector':%s,", labels(w)) : STR("");
 
     return parse(
-        w->a,
-        arena_printf(w->a,
-                     "{'metadata':{'name':'p%d','namespace':'team-%d'%s},'spec':{%s%.*s"
-                     "'initContainers':[{'resources':{'limits':%s}%s}],'containers':["
-                     "{'resources':{'limits':%s}},{'resources':{'requests':%s}}]},'status':"
-                     "{'phase':'%s'}}",
-                     i, (int)BELOW(&w->random, TENANTS),
-                     ONE_OF(w, "", "", ",'deletionTimestamp':'2026-01-01T00:00:00Z'"), node,
-                     STR_F(selector), resources(w), ONE_OF(w, "", ",'restartPolicy':'Always'"),
-                     resources(w), resources(w), ONE_OF(w, "Running", "Pending", "Failed")));
+        w->a, arena_printf(w->a,
+                           "{'metadata':{'name':'p%d','namespace':'team-%d'%s%s},'spec':{%s%.*s"
+                           "'initContainers':[{'resources':{'limits':%s}%s}],'containers':["
+                           "{'resources':{'limits':%s}},{'resources':{'requests':%s}}]},'status':"
+                           "{'phase':'%s'}}",
+                           i, (int)BELOW(&w->random, TENANTS),
+                           ONE_OF(w, "", "", ",'deletionTimestamp':'2026-01-01T00:00:00Z'"),
+                           ONE_OF(w, "", "", ",'annotations':{'gpu-fraction':'0.25'}",
+                                  ",'annotations':{'gpu-fraction':'.5'}",
+                                  ",'annotations':{'gpu-memory':'100'}"),
+                           node, STR_F(selector), resources(w),
+                           ONE_OF(w, "", ",'restartPolicy':'Always'"), resources(w), resources(w),
+                           ONE_OF(w, "Running", "Pending", "Failed")));
 }
 
 static void random_pools(struct world *w)
@@ -94,7 +97,9 @@ static void random_pools(struct world *w)
             arena_printf(w->a, "{'metadata':{'name':'pool-%d'},'spec':{'nodeSelector':%s%s}}", i,
                          ONE_OF(w, "{'pool':'a'}", "{'pool':'b','zone':'1'}", "{'pool':'b'}"),
                          ONE_OF(w, "", ",'resources':{'nvidia.com/gpu':{'gpuEq':'1/4'}}",
-                                ",'mode':'mig','profiles':{'1g.10gb':{'gpuEq':'1/7'}}")));
+                                ",'mode':'mig','profiles':{'1g.10gb':{'gpuEq':'1/7'}}",
+                                ",'mode':'kai-fraction','scheduler':{'kind':'kai',"
+                                "'queueTemplate':'{namespace}'}")));
 }
 
 /* --- the two readings --- */
@@ -104,6 +109,7 @@ static void begin(struct world *w, struct grant_state *s)
     const struct grant_times times = {.now_s = 1790000000, .grace_s = 60, .pause_s = 300};
 
     grant_state_begin(s, w->a, &times);
+    s->keeps_queues = s->queues_known = true;
     for (int i = 0; i < POOLS; i++)
         grant_state_pool(s, w->pools[i]);
     for (int i = 0; i < TENANTS - 1; i++)

@@ -29,9 +29,12 @@ struct host_of {
     int64_t version, now_s;
     cJSON *pool, *nodes[2], *bindings[TENANTS];
     int64_t holds[TENANTS]; /* hundredths, on nodes */
+    int64_t waits[TENANTS]; /* the same, for KAI to place them */
     struct queue_here queues[QUEUES];
     bool without; /* Queues are not listed */
     struct str why;
+    const char *refuses; /* a name of a Queue */
+    bool by_hand;        /* Queues may be gone */
 };
 
 static cJSON *object(struct host_of *h, const char *text)
@@ -87,12 +90,12 @@ static void bind_team(struct host_of *h, int i, const char *spec)
     stamp(h, h->bindings[i]);
 }
 
-/* Pods of half a GPU and less, so many that the sum is what the team holds. */
-static void look_at_pods(struct host_of *h, struct grant_state *s, int i)
+/* Pods of half a GPU and less, of so many parts. */
+static void look_at_pods(struct host_of *h, struct grant_state *s, int i, int64_t parts,
+                         const char *text)
 {
-    for (int64_t left = h->holds[i]; left > 0; left -= 50) {
-        cJSON *pod = object(h, "{'metadata':{},'spec':{'nodeName':'n0','nodeSelector':{'pool':"
-                               "'parts'},'containers':[{}]}}");
+    for (int64_t left = parts; left > 0; left -= 50) {
+        cJSON *pod = object(h, text);
         cJSON *meta = json_get(pod, "metadata");
         struct grant_pod *fact = ARENA_NEW(h->a, struct grant_pod);
 
@@ -106,6 +109,13 @@ static void look_at_pods(struct host_of *h, struct grant_state *s, int i)
     }
 }
 
+static struct str refusal(void *ctx, struct str path)
+{
+    const struct host_of *h = ctx;
+
+    return h->refuses && str_has_suffix(path, str_c(h->refuses)) ? STR("not this one") : STR("");
+}
+
 static void look(struct host_of *h, struct grant_state *s)
 {
     struct grant_times times = {.now_s = h->now_s, .grace_s = 60, .pause_s = 300};
@@ -114,6 +124,8 @@ static void look(struct host_of *h, struct grant_state *s)
     s->keeps_queues = true;
     s->queues_known = !h->without;
     s->queues_why = h->why;
+    s->ctx = h;
+    s->queue_refused = refusal;
     if (h->pool)
         grant_state_pool(s, h->pool);
     for (int i = 0; i < TENANTS; i++)
@@ -128,8 +140,13 @@ static void look(struct host_of *h, struct grant_state *s)
         grant_node_of(h->a, h->nodes[i], node);
         grant_state_node(s, node);
     }
-    for (int i = 0; i < TENANTS; i++)
-        look_at_pods(h, s, i);
+    for (int i = 0; i < TENANTS; i++) {
+        look_at_pods(h, s, i, h->holds[i],
+                     "{'metadata':{},'spec':{'nodeName':'n0','nodeSelector':{'pool':'parts'},"
+                     "'containers':[{}]}}");
+        look_at_pods(h, s, i, h->waits[i],
+                     "{'metadata':{},'spec':{'nodeSelector':{'pool':'parts'},'containers':[{}]}}");
+    }
     grant_state_settle(s);
 }
 
@@ -187,7 +204,7 @@ static void check_host(struct host_of *h)
         int64_t most = usable(h, q);
 
         sum += most > h->holds[i] ? most : h->holds[i];
-        if (h->pool)
+        if (h->pool && !h->by_hand)
             assert_true(grant_of(h, i) <= limit_of(q));
     }
     assert_true(sum <= PARTS);
@@ -278,6 +295,10 @@ static size_t step(struct host_of *h, struct buf *out)
 
         buf_printf(out, "%s %.*s %.*s\n", w.method, STR_F(str_from(w.path, str_rfind(w.path, '/'))),
                    STR_F(limit ? json_text(h->a, limit) : json_str_at(w.body, "status.grant")));
+        if (h->refuses && str_has_suffix(w.path, str_c(h->refuses))) {
+            n--;
+            continue;
+        }
         apply(h, &w);
         check_host(h);
     }
@@ -378,6 +399,86 @@ static void a_queue_follows_what_is_given_back(void **state)
     assert_int_equal(limit_of(queue_of(&h, 0)), 150);
     h.now_s += 3600;
     check_step(&h, "");
+    arena_free(h.a);
+}
+
+/* A tenant that lets pods wait keeps no limit by them: KAI binds them by the Queue. */
+static void pods_that_wait_hold_nothing(void **state)
+{
+    struct host_of h;
+
+    (void)state;
+    begin(&h, 1);
+    bind_team(&h, 0, "{'pool':'parts','guarantee':'1','burst':'3'}");
+    settle(&h);
+    h.waits[0] = 400;
+    h.holds[0] = 50;
+    bind_team(&h, 1, "{'pool':'parts','guarantee':'2.5'}");
+    settle(&h);
+    assert_int_equal(limit_of(queue_of(&h, 0)), 150);
+    assert_null(json_path(h.bindings[0], "status.reclaim"));
+    h.now_s += GRANT_QUEUE_SETTLES_S;
+    settle(&h);
+    assert_int_equal(grant_of(&h, 1), 250);
+    arena_free(h.a);
+}
+
+static void a_refusal_is_said_and_stops_no_other(void **state)
+{
+    struct host_of h;
+
+    (void)state;
+    begin(&h, 1);
+    bind_team(&h, 0, "{'pool':'parts','guarantee':'1'}");
+    settle(&h);
+    h.refuses = "/team-1-parts";
+    bind_team(&h, 1, "{'pool':'parts','guarantee':'1'}");
+    bind_team(&h, 2, "{'pool':'parts','guarantee':'1'}");
+    settle(&h);
+    assert_int_equal(grant_of(&h, 1), 0);
+    assert_int_equal(grant_of(&h, 2), 100);
+    assert_str(condition_text(&h, h.bindings[1], "Bounded"),
+               "False QueueRefused its Queue cannot be kept now: the GPUPool says why");
+    assert_str(condition_text(&h, h.bindings[2], "Bounded"), "True Queue Queue \"team-2-parts\"");
+    assert_str(condition_text(&h, h.pool, "Fenced"),
+               "False QueueRefused Queue \"team-1-parts\": not this one");
+    h.refuses = NULL;
+    settle(&h);
+    assert_int_equal(grant_of(&h, 1), 100);
+    assert_str(condition_text(&h, h.bindings[1], "Bounded"), "True Queue Queue \"team-1-parts\"");
+    assert_str(condition_text(&h, h.pool, "Fenced"), "True OwnQueues ");
+    h.refuses = "/" PARENT; /* it exists: nothing is raised, and a lower limit is written */
+    h.bindings[2] = NULL;
+    bind_team(&h, 0, "{'pool':'parts','guarantee':'1.5'}");
+    settle(&h);
+    assert_int_equal(limit_of(queue_of(&h, 0)), 100);
+    assert_int_equal(grant_of(&h, 0), 100);
+    assert_int_equal(limit_of(queue_of(&h, 2)), 0);
+    arena_free(h.a);
+}
+
+/* By hand. What was granted stays promised. */
+static void a_queue_that_is_gone_is_made_again(void **state)
+{
+    struct host_of h;
+
+    (void)state;
+    begin(&h, 1);
+    bind_team(&h, 0, "{'pool':'parts','guarantee':'3'}");
+    settle(&h);
+    bind_team(&h, 1, "{'pool':'parts','guarantee':'1','burst':'3'}");
+    settle(&h);
+    h.holds[0] = 200;
+    *queue_of(&h, 0) = (struct queue_here){0};
+    *queue_named(&h, STR(PARENT)) = (struct queue_here){0};
+    h.by_hand = true;
+    settle(&h);
+    h.by_hand = false;
+    check_host(&h);
+    assert_int_equal(limit_of(queue_of(&h, 0)), 300);
+    assert_int_equal(grant_of(&h, 0), 300);
+    assert_int_equal(limit_of(queue_of(&h, 1)), 100);
+    assert_non_null(queue_named(&h, STR(PARENT)));
     arena_free(h.a);
 }
 
@@ -565,6 +666,7 @@ static void tenant_acts(struct host_of *h)
     int i = (int)BELOW(&h->random, TENANTS);
     int64_t next = BELOW(&h->random, PARTS + 1);
 
+    h->waits[i] = BELOW(&h->random, PARTS + 1);
     if (next <= h->holds[i] || next <= usable(h, queue_of(h, i)))
         h->holds[i] = next;
 }
@@ -626,6 +728,11 @@ static void a_process_may_end_between_any_two_writes(void **state)
             step(&h, &unused);
             for (int i = 0; i < TENANTS; i++)
                 h.holds[i] = h.holds[i] > grant_of(&h, i) ? grant_of(&h, i) : h.holds[i];
+            for (int i = 0; i < TENANTS; i++) /* pods that wait keep it, without a limit */
+                if (k == 10) {
+                    assert_true(h.bindings[i] || !limit_of(queue_of(&h, i)));
+                    h.waits[i] = 0;
+                }
         }
         assert_int_equal(step(&h, &unused), 0);
         for (int i = 0; i < TENANTS; i++) {
@@ -643,6 +750,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_queue_is_raised_before_the_grant),
         cmocka_unit_test(a_queue_follows_what_is_given_back),
+        cmocka_unit_test(pods_that_wait_hold_nothing),
+        cmocka_unit_test(a_refusal_is_said_and_stops_no_other),
+        cmocka_unit_test(a_queue_that_is_gone_is_made_again),
         cmocka_unit_test(a_queue_of_another_component_stays_as_it_is),
         cmocka_unit_test(a_parent_of_another_component_stops_the_pool),
         cmocka_unit_test(without_a_list_nothing_is_written),
