@@ -13,7 +13,7 @@
 #define PLACES       6
 #define MOST_PERCENT INT64_C(1000000)
 
-const char *const BUDGET_ENFORCEMENTS[] = {"Warn", "Queue", "Stop"};
+const char *const FLEET_BUDGET_ENFORCEMENTS[] = {"Warn", "Queue", "Stop"};
 
 /* --- the spec --- */
 
@@ -50,15 +50,16 @@ static bool parse_warnings(const cJSON *list, struct budget *ret)
 
 static bool parse_enforcement(struct str word, struct budget *ret)
 {
-    for (unsigned i = 0; i < COUNT(BUDGET_ENFORCEMENTS); i++)
-        if (str_eqc(word, BUDGET_ENFORCEMENTS[i])) {
+    for (unsigned i = 0; i < COUNT(FLEET_BUDGET_ENFORCEMENTS); i++)
+        if (str_eqc(word, FLEET_BUDGET_ENFORCEMENTS[i])) {
             ret->enforcement = (enum budget_enforcement)i;
             return true;
         }
     return !word.n;
 }
 
-bool budget_parse(struct arena *a, const cJSON *value, struct budget *ret, struct str *ret_why)
+bool fleet_budget_parse(struct arena *a, const cJSON *value, struct budget *ret,
+                        struct str *ret_why)
 {
     static const struct budget usual = {.is = true, .warn_at = {50, 80, 100}, .n_warn_at = 3};
     const cJSON *warnings = json_get(value, "warnAt");
@@ -87,7 +88,7 @@ bool budget_parse(struct arena *a, const cJSON *value, struct budget *ret, struc
 
 /* --- what was spent --- */
 
-struct str budget_currency(const struct budget_facts *facts, struct str pool)
+struct str fleet_budget_currency(const struct budget_facts *facts, struct str pool)
 {
     for (size_t i = 0; facts && i < facts->n_pools; i++)
         if (str_eq(facts->pools[i].name, pool) && facts->pools[i].price.n)
@@ -154,11 +155,11 @@ static bool is_of_month(const struct budget_facts *facts, int64_t from_us, int64
     return facts && facts->month && facts->month_us >= from_us && facts->month_us < until_us;
 }
 
-void budget_judge(struct arena *a, const struct budget *budget, const struct budget_facts *facts,
-                  struct str tenant, struct str pool, const cJSON *before, int64_t now_s,
-                  struct budget_state *ret)
+void fleet_budget_judge(struct arena *a, const struct budget *budget,
+                        const struct budget_facts *facts, struct str tenant, struct str pool,
+                        const cJSON *before, int64_t now_s, struct budget_state *ret)
 {
-    struct str price = budget_currency(facts, pool);
+    struct str price = fleet_budget_currency(facts, pool);
     int64_t from_us = 0, until_us = 0;
     struct err err;
 
@@ -181,7 +182,7 @@ void budget_judge(struct arena *a, const struct budget *budget, const struct bud
         ret->threshold = budget->warn_at[i];
 }
 
-struct str budget_text(struct arena *a, int64_t micros)
+struct str fleet_budget_text(struct arena *a, int64_t micros)
 {
     struct str text =
         arena_printf(a, "%lld.%06lld", (long long)(micros / MICROS), (long long)(micros % MICROS));

@@ -25,7 +25,8 @@ struct budget {
     size_t n_warn_at;
 };
 /* Of `spec.budget`; NULL is none. False: *ret_why names what makes no sense, in the arena. */
-bool budget_parse(struct arena *a, const cJSON *value, struct budget *ret, struct str *ret_why);
+bool fleet_budget_parse(struct arena *a, const cJSON *value, struct budget *ret,
+                        struct str *ret_why);
 
 /* What is known of money. */
 struct budget_facts {
@@ -35,7 +36,7 @@ struct budget_facts {
     int64_t month_us;          /* a time of the month that it is of */
 };
 /* The currency of the pool's price; empty: it has none. */
-struct str budget_currency(const struct budget_facts *facts, struct str pool);
+struct str fleet_budget_currency(const struct budget_facts *facts, struct str pool);
 
 /* Of a budget, in the month of now. */
 struct budget_state {
@@ -50,9 +51,9 @@ struct budget_state {
     struct str other; /* a currency in which it cost something this month as well; or empty */
 };
 /* before: `status.budget` of the object, by which a process that starts goes on. */
-void budget_judge(struct arena *a, const struct budget *budget, const struct budget_facts *facts,
-                  struct str tenant, struct str pool, const cJSON *before, int64_t now_s,
-                  struct budget_state *ret);
+void fleet_budget_judge(struct arena *a, const struct budget *budget,
+                        const struct budget_facts *facts, struct str tenant, struct str pool,
+                        const cJSON *before, int64_t now_s, struct budget_state *ret);
 /* "1500.00", "0.002083": at least two places, and as few as say it exactly. */
-struct str budget_text(struct arena *a, int64_t micros);
-extern const char *const BUDGET_ENFORCEMENTS[]; /* as in the spec */
+struct str fleet_budget_text(struct arena *a, int64_t micros);
+extern const char *const FLEET_BUDGET_ENFORCEMENTS[]; /* as in the spec */

@@ -344,7 +344,7 @@ static bool was_ready(const cJSON *tree)
  * stays when a price is taken out of the file: that must not take its guarantee. */
 static struct str unpriced(const struct grant_state *s, const struct grant_row *r)
 {
-    struct str currency = budget_currency(s->budgets, r->pool);
+    struct str currency = fleet_budget_currency(s->budgets, r->pool);
 
     if (was_ready(r->tree) || r->index == SHARE_NO_POOL)
         return STR("");
@@ -362,15 +362,16 @@ static struct str unpriced(const struct grant_state *s, const struct grant_row *
 
 static void settle_budget(struct grant_state *s, struct grant_row *r)
 {
-    if (r->why.n || !budget_parse(s->a, json_path(r->tree, "spec.budget"), &r->budget, &r->why) ||
+    if (r->why.n ||
+        !fleet_budget_parse(s->a, json_path(r->tree, "spec.budget"), &r->budget, &r->why) ||
         !r->budget.is)
         return;
     r->why = unpriced(s, r);
     r->budget.is = !r->why.n && r->index != SHARE_NO_POOL;
     if (!r->budget.is)
         return;
-    budget_judge(s->a, &r->budget, s->budgets, r->tenant->ns, r->pool,
-                 json_path(r->tree, "status.budget"), s->now_s, &r->spent);
+    fleet_budget_judge(s->a, &r->budget, s->budgets, r->tenant->ns, r->pool,
+                       json_path(r->tree, "status.budget"), s->now_s, &r->spent);
     if (!s->next_s || r->spent.next_s < s->next_s)
         s->next_s = r->spent.next_s;
 }

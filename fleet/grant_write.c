@@ -198,7 +198,7 @@ static struct str reason_of(struct grant_state *s, const struct grant_pool *p)
 static struct str budget_name(struct grant_state *s, const struct grant_row *r)
 {
     return arena_printf(s->a, "the budget of %.*s %.*s for %.*s",
-                        STR_F(budget_text(s->a, r->budget.amount)), STR_F(r->spent.currency),
+                        STR_F(fleet_budget_text(s->a, r->budget.amount)), STR_F(r->spent.currency),
                         STR_F(r->spent.month));
 }
 
@@ -291,10 +291,10 @@ static cJSON *budget_of(struct grant_state *s, const struct grant_row *r)
     if (!r->budget.is)
         return NULL;
     budget = json_object(
-        s->a, JSON("month", now->month), JSON("amount", budget_text(s->a, r->budget.amount)),
-        JSON("currency", now->currency), JSON("spent", budget_text(s->a, now->spent)),
+        s->a, JSON("month", now->month), JSON("amount", fleet_budget_text(s->a, r->budget.amount)),
+        JSON("currency", now->currency), JSON("spent", fleet_budget_text(s->a, now->spent)),
         JSON_I64("percent", now->percent),
-        JSON("enforcement", BUDGET_ENFORCEMENTS[r->budget.enforcement]),
+        JSON("enforcement", FLEET_BUDGET_ENFORCEMENTS[r->budget.enforcement]),
         JSON_NONEMPTY("otherCurrency", now->other));
     if (before && json_i64_at(before, "percent", -1) == now->percent) {
         cJSON *same = json_copy(s->a, budget);

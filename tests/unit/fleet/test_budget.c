@@ -48,7 +48,7 @@ static void reads_specs(void **state)
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct budget b;
         struct str why = STR("");
-        bool is = budget_parse(w->a, world_parse(w, str_c(cases[i].spec)), &b, &why);
+        bool is = fleet_budget_parse(w->a, world_parse(w, str_c(cases[i].spec)), &b, &why);
 
         if (is != !cases[i].why || b.is != is || (is && b.amount != cases[i].amount) ||
             (!is && !str_has_prefix(why, str_c(cases[i].why))))
@@ -60,12 +60,12 @@ static void says_amounts(void **state)
 {
     struct world *w = *state;
 
-    assert_str(budget_text(w->a, 1500000000), "1500.00");
-    assert_str(budget_text(w->a, 2083), "0.002083");
-    assert_str(budget_text(w->a, 1250000), "1.25");
-    assert_str(budget_text(w->a, 1234500), "1.2345");
-    assert_str(budget_text(w->a, 0), "0.00");
-    assert_str(budget_text(w->a, INT64_MAX), "9223372036854.775807");
+    assert_str(fleet_budget_text(w->a, 1500000000), "1500.00");
+    assert_str(fleet_budget_text(w->a, 2083), "0.002083");
+    assert_str(fleet_budget_text(w->a, 1250000), "1.25");
+    assert_str(fleet_budget_text(w->a, 1234500), "1.2345");
+    assert_str(fleet_budget_text(w->a, 0), "0.00");
+    assert_str(fleet_budget_text(w->a, INT64_MAX), "9223372036854.775807");
 }
 
 /* --- what was spent --- */
@@ -75,7 +75,7 @@ static struct budget budget_of(struct world *w, const char *spec)
     struct budget b;
     struct str why;
 
-    if (!budget_parse(w->a, world_parse(w, str_c(spec)), &b, &why))
+    if (!fleet_budget_parse(w->a, world_parse(w, str_c(spec)), &b, &why))
         fail_msg("%s: %.*s", spec, STR_F(why));
     return b;
 }
@@ -103,8 +103,8 @@ static struct budget_state judge(struct world *w, const char *spec, const struct
     struct budget b = budget_of(w, spec);
     struct budget_state s;
 
-    budget_judge(w->a, &b, &facts, STR("team-a"), STR("a100"),
-                 before ? world_parse(w, str_c(before)) : NULL, now_us / SECOND, &s);
+    fleet_budget_judge(w->a, &b, &facts, STR("team-a"), STR("a100"),
+                       before ? world_parse(w, str_c(before)) : NULL, now_us / SECOND, &s);
     return s;
 }
 
