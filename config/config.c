@@ -381,6 +381,9 @@ static int check_values(struct config *config, struct err *err)
 /* Of what has meaning only beside something else. */
 static int check_nodes(const struct config *config, struct err *err)
 {
+    if (config->kubelet_addresses && !config->kubelets)
+        return err_set(err, &ERR_BAD_REQUEST,
+                       "config: sync.kubeletAddresses: needs sync.kubelets: own");
     if (!config->nodes_per_pool)
         return 0;
     if (config->kubelets)

@@ -13,6 +13,8 @@
 #include <sublet/quantity.h>
 #include <sublet/translate_from_host.h>
 
+#define KUBELET_PORT 10250
+
 /* A trailing slash or dash stands for all that begin so. */
 static const char *const LABELS[] = {
     "kubernetes.io/arch",
@@ -324,6 +326,28 @@ static cJSON *spec_up(struct arena *a, const struct translate_tenant *t, const c
     if (closed || json_true(json_get(spec, "unschedulable")))
         object_add(a, ret, STR("unschedulable"), json_new_bool(a, true));
     return ret;
+}
+
+/* Prometheus and metrics-server read the port beside the address. */
+void translate_node_address(struct arena *a, cJSON *node, struct str ip)
+{
+    cJSON *status = json_ensure_object(a, node, "status");
+    const cJSON *before = json_get(status, "addresses");
+    cJSON *addresses = json_new_array(a), *endpoint;
+
+    if (ip.n)
+        json_append(addresses, json_object(a, JSON("type", "InternalIP"), JSON("address", ip)));
+    json_each(address, before)
+    {
+        if (!str_eqc(json_str(json_get(address, "type")), "InternalIP"))
+            json_append(addresses, json_copy(a, address));
+    }
+    json_set(a, status, "addresses", addresses);
+    if (!ip.n)
+        return;
+    endpoint =
+        json_ensure_object(a, json_ensure_object(a, status, "daemonEndpoints"), "kubeletEndpoint");
+    json_set_i64(a, endpoint, "Port", KUBELET_PORT);
 }
 
 cJSON *translate_node_up(struct arena *a, const struct translate_tenant *t, const cJSON *host_node)

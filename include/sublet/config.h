@@ -76,10 +76,11 @@ struct config {
     size_t n_bindings;
     const struct config_from *from; /* sync.fromHost: config_sync_from.h */
     size_t n_from;
-    bool nodes_per_pool;      /* one node for each pool, in place of the host's */
-    bool kubelets;            /* nodes/proxy is served */
-    bool metrics_from_host;   /* metrics.k8s.io is served */
-    bool metrics_whole_nodes; /* of a node: what the host measures; else the tenant's own pods */
+    bool nodes_per_pool;       /* one node for each pool, in place of the host's */
+    bool kubelets;             /* nodes/proxy is served */
+    int64_t kubelet_addresses; /* ... and at so many addresses of nodes */
+    bool metrics_from_host;    /* metrics.k8s.io is served */
+    bool metrics_whole_nodes;  /* of a node: what the host measures; else the tenant's own pods */
     int64_t max_objects, max_bytes;
     int64_t history_events, history_bytes, history_ms, history_memory;
     int64_t lease_duration_ms;

@@ -62,6 +62,8 @@ bool translate_node_unfenced(struct arena *a, const struct config *config, const
 /* A node as the tenant may see it: labels by allow-list, capacity, conditions, no other tenant's
  * trace. */
 cJSON *translate_node_up(struct arena *a, const struct translate_tenant *t, const cJSON *host_node);
+/* Its kubelet is at this address, not at the host's; empty: at none. */
+void translate_node_address(struct arena *a, cJSON *node, struct str ip);
 /* A host event about one of our objects as a virtual core/v1 Event; NULL when it is not ours. */
 cJSON *translate_event_up(struct arena *a, const struct translate_tenant *t,
                           const cJSON *host_event, struct str ns, struct str name, struct str uid);

@@ -5,6 +5,7 @@
 #include "admission/admission.h"
 #include "core/compare.h"
 #include "gpu/ledger.h"
+#include "nodes/node_addresses.h"
 #include "nodes/nodes.h"
 #include "objects/device_claims.h"
 #include "objects/down.h"
@@ -381,6 +382,13 @@ static void measure(void *ctx, const struct vapi_measure *what, vapi_measured_cb
     sync_metrics_fetch(ctx, what, done, done_ctx);
 }
 
+static struct str node_at(void *ctx, struct str ip)
+{
+    struct syncer *s = ctx;
+
+    return sync_node_address_owner(sync_nodes_addresses(s->nodes), ip);
+}
+
 static void devices(void *ctx, void (*done)(void *done_ctx, struct str body, const struct err *err),
                     void *done_ctx)
 {
@@ -412,6 +420,8 @@ void sync_hooks_register(struct syncer *s)
 
     hooks.gpu_usage = gpu_usage;
     hooks.kubelets = s->config->kubelets;
+    if (sync_nodes_addresses(s->nodes))
+        hooks.node_at = node_at;
     if (s->config->metrics_from_host)
         hooks.measure = measure;
     if (s->config->telemetry_fleet.n)

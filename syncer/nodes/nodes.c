@@ -6,6 +6,7 @@
  * tenant's pool. */
 
 #include "nodes/nodes.h"
+#include "nodes/node_addresses.h"
 #include "nodes/pool_nodes.h"
 #include "nodes/unfenced.h"
 
@@ -62,6 +63,7 @@ struct nodes {
     bool check_due;              /* check_pools() is deferred */
     struct pool_nodes *per_pool; /* NULL: the host's nodes are shown */
     struct unfenced *unfenced;
+    struct node_addresses *addresses; /* NULL: nodes have those of the host */
 };
 
 /* --- pods that wait for a node --- */
@@ -474,6 +476,9 @@ static cJSON *wanted(struct sync_run *run)
     if (node)
         json_set_str(a, json_ensure_path(a, node, "metadata.annotations"), ANNOTATION_HOST_UID,
                      sync_uid(host));
+    if (node && run->syncer->nodes->addresses)
+        translate_node_address(a, node,
+                               sync_node_address_of(run->syncer->nodes->addresses, run->name));
     return node;
 }
 
@@ -596,6 +601,7 @@ static void reconcile_node(struct reconcile *r)
 {
     struct syncer *s = syncer_of(r);
     struct sync_run run;
+    bool shown;
 
     if (!sync_run_init(&run, r, SYNC_NODES) || !s->address_known)
         return;
@@ -608,7 +614,10 @@ static void reconcile_node(struct reconcile *r)
     }
     if (!run.host && run.virtual_ && !is_placeholder(run.virtual_) && is_shown(s, NULL, run.name))
         return; /* kept as last seen */
-    write(&run, is_shown(s, run.host, run.name) ? wanted(&run) : NULL);
+    shown = is_shown(s, run.host, run.name) && (!run.virtual_ || is_mirrored(run.virtual_));
+    if (!shown && (!run.virtual_ || !is_mirrored(run.virtual_)))
+        sync_node_address_drop(s->nodes->addresses, run.name);
+    write(&run, shown ? wanted(&run) : NULL);
 }
 
 /* --- events of the virtual cluster --- */
@@ -635,6 +644,11 @@ static const struct controller_source SOURCES[] = {
 
 const struct controller_def SYNC_NODE_CONTROLLER = {
     .name = "sublet-nodes", .sources = SOURCES, .reconcile = reconcile_node};
+
+struct node_addresses *sync_nodes_addresses(const struct nodes *n)
+{
+    return n->addresses;
+}
 
 /* --- the tenant's changes of a mirrored node --- */
 
@@ -679,6 +693,7 @@ struct nodes *sync_nodes_new(struct syncer *s)
     if (s->config->nodes_per_pool)
         n->per_pool = sync_pool_nodes_new(s);
     n->unfenced = sync_unfenced_new(s);
+    n->addresses = sync_node_addresses_new(s);
     return n;
 }
 
@@ -700,6 +715,7 @@ struct nodes *sync_nodes_free(struct nodes *n)
     map_each(&n->used, free_used, n);
     sync_pool_nodes_free(n->per_pool);
     sync_unfenced_free(n->unfenced);
+    sync_node_addresses_free(n->addresses);
     mem_free(n);
     return NULL;
 }

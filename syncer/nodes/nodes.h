@@ -13,6 +13,8 @@ void sync_nodes_pod_changed(struct nodes *n, const cJSON *now, const cJSON *befo
 /* A host node changed; now NULL: it was deleted. */
 void sync_nodes_host_changed(struct nodes *n, const struct host_object *now,
                              const struct host_object *before);
+/* NULL without sync.kubeletAddresses. */
+struct node_addresses *sync_nodes_addresses(const struct nodes *n);
 void sync_nodes_recheck(struct nodes *n); /* nodes or quotas may have changed */
 /* Host nodes for translate_tenant.unfenced, valid until the next change of one. False: they are too
  * many to name, and the list has the first of them. */

@@ -2,8 +2,11 @@
 /* The addresses at which pods reach this API and its DNS: from the configuration, else of the host
  * Services named after the cluster, NAME and NAME-dns. The virtual Services `default/kubernetes`
  * and `kube-system/kube-dns` carry them. Must settle both before any pod goes to the host, since
- * every pod spec contains them. */
+ * every pod spec contains them. Those that nodes have, of NAME-kubelet-N, come last: the serving
+ * certificate names all of them. */
 
+#include "nodes/node_addresses.h"
+#include "nodes/nodes.h"
 #include "objects/objects.h"
 #include <sublet/log.h>
 
@@ -12,6 +15,7 @@
 
 static void find_api(void *ctx);
 static void find_dns(void *ctx);
+static void find_kubelets(void *ctx);
 
 /* --- the host's Services --- */
 
@@ -47,9 +51,9 @@ static struct str read_service(struct arena *a, struct str body, int64_t *ret_po
     return str_eqc(ip, "None") ? STR("") : ip;
 }
 
-/* --- DNS --- */
+/* --- addresses of nodes --- */
 
-static void settle(struct syncer *s, struct str dns_ip)
+static void settle(struct syncer *s)
 {
     unsigned port = (unsigned)s->tenant.api_port, own = vapi_port(s->api);
     /* The endpoint is the Service's own address: the host Service knows its real endpoints. */
@@ -59,12 +63,56 @@ static void settle(struct syncer *s, struct str dns_ip)
                                    .target_port = own ? own : API_PORT,
                                    .endpoint_port = port ? port : API_PORT};
 
-    s->tenant.dns_ip = arena_str(s->arena, dns_ip);
+    address.further = sync_node_addresses(sync_nodes_addresses(s->nodes), &address.n_further);
     s->address_known = true;
     vapi_publish_address(s->api, &address);
     sync_service_publish_dns(s);
     sync_runtime_classes_publish(s);
     syncer_rescan_kinds(s);
+}
+
+static void on_kubelet_service(void *ctx, const struct host_answer *answer, const struct err *err)
+{
+    struct syncer *s = ctx;
+    struct str ip = STR("");
+    struct arena *a;
+    int64_t port = 0;
+
+    if (syncer_is_closing(s) || s->address_known)
+        return;
+    if (!is_final(err)) {
+        syncer_defer_for(s, find_kubelets, s, RETRY_MS);
+        return;
+    }
+    a = arena_new(0);
+    if (!err)
+        ip = read_service(a, answer->body, &port);
+    sync_node_addresses_found(sync_nodes_addresses(s->nodes), ip);
+    arena_free(a);
+    find_kubelets(s);
+}
+
+static void find_kubelets(void *ctx)
+{
+    struct syncer *s = ctx;
+    struct arena *a = arena_new(0);
+    struct str tail;
+
+    if (syncer_is_closing(s) || s->address_known)
+        ; /* nothing is waited for any more */
+    else if (sync_node_addresses_next(sync_nodes_addresses(s->nodes), a, &tail))
+        get_service(s, tail.p, on_kubelet_service);
+    else
+        settle(s);
+    arena_free(a);
+}
+
+/* --- DNS --- */
+
+static void dns_found(struct syncer *s, struct str ip)
+{
+    s->tenant.dns_ip = arena_str(s->arena, ip);
+    find_kubelets(s);
 }
 
 static void on_dns_service(void *ctx, const struct host_answer *answer, const struct err *err)
@@ -87,7 +135,7 @@ static void on_dns_service(void *ctx, const struct host_answer *answer, const st
         log_warn("syncer: the host has no Service %.*s-dns with an address, and "
                  "network.dns.address is not set: pods resolve with the host's DNS",
                  STR_F(s->config->name));
-    settle(s, ip);
+    dns_found(s, ip);
     arena_free(a);
 }
 
@@ -108,7 +156,7 @@ static void api_found(struct syncer *s, struct str ip, int64_t port)
     if (s->config->dns_listen.n && !s->config->dns_address.n)
         find_dns(s);
     else
-        settle(s, s->config->dns_listen.n ? s->config->dns_address : STR(""));
+        dns_found(s, s->config->dns_listen.n ? s->config->dns_address : STR(""));
 }
 
 static void on_api_service(void *ctx, const struct host_answer *answer, const struct err *err)

@@ -364,6 +364,24 @@ def test_an_unknown_api_server_is_not_everywhere(helm):
     assert len(tenant["ingress"]) == 1 and len(tenant["ingress"][0]["from"]) == 1
 
 
+def test_addresses_of_nodes(helm):
+    """One Service before the API for each, which the account may read wherever the tenant's objects are."""
+    values = merge({"rbac": {"clusterRole": {"enabled": True}}}, in_config(sync={"kubelets": "own", "kubeletAddresses": 2}))
+    objects = helm.template("research", "t", merge(values, {"tenantNamespace": "apart"}))
+    names = ["research-kubelet-0", "research-kubelet-1"]
+    api = by_kind(objects, "Service", "research")["spec"]
+    for name in names:
+        service = by_kind(objects, "Service", name)
+        assert service["metadata"]["namespace"] == "t" and service["spec"] == {
+            "type": "ClusterIP", "selector": api["selector"], "ports": [
+                {"name": "kubelet", "port": 10250, "targetPort": api["ports"][0]["targetPort"], "protocol": "TCP"}]}
+    beside = next(o for o in objects if o["kind"] == "Role" and o["metadata"]["namespace"] == "t")
+    assert beside["rules"][0]["resourceNames"] == ["research", "research-dns", *names]
+    more = quota_of(helm, values)
+    assert int(more["count/services"]) == int(quota_of(helm, {})["count/services"]) + 2
+    assert not [o for o in helm.template("research", "t") if "-kubelet-" in o["metadata"]["name"]]
+
+
 def test_dns_is_the_tenants_own(helm):
     """Its pods reach it and not the host's; no other pod reaches it."""
     objects = helm.template("research", "t", {"service": {"type": "LoadBalancer"}})

@@ -5,12 +5,14 @@ import gzip
 import http.client
 import json
 import os
+import socket
 import time
 
 import pytest
 
-from testenv import eventually
+from testenv import Api, eventually
 from testenv.kubelet import Kubelet
+from testenv.pki import derive_kubeconfig
 
 from test_tenant import host_pod, pod, running
 
@@ -218,3 +220,107 @@ def test_off_by_default(tenant, kubelet):
         code, _, data = vc.api.raw("GET", path(vc, rest))
         assert code == 403 and b"belongs to the host cluster" in data
     assert kubelet.requests == []
+
+
+def addressed(host, tenant, name, services):
+    """A tenant with host Services as the chart makes them, and their addresses, which its nodes have as far as they go."""
+    vc = tenant(name, config={"sync": {"kubelets": "own", "kubeletAddresses": services}})
+    ips = [host.api.post(f"/api/v1/namespaces/{vc.namespace}/services", {
+        "metadata": {"name": f"{name}-kubelet-{i}"}, "spec": {"ports": [{"name": "kubelet", "port": 10250}]}})
+           ["spec"]["clusterIP"] for i in range(services)]
+    vc.restart()
+    count = len(eventually(lambda: vc.api.get("/api/v1/nodes")["items"], 60, "nodes"))
+    eventually(lambda: len(addresses_of(vc)) == min(count, services), 60, "addresses of nodes")
+    return vc, ips
+
+
+def addresses_of(vc, port=10250):
+    """{node: its InternalIP} of those that have one; every other address is a name."""
+    out = {}
+    for node in vc.api.get("/api/v1/nodes")["items"]:
+        found = [a["address"] for a in node["status"].get("addresses", []) if a["type"] == "InternalIP"]
+        assert len(found) <= 1
+        if found:
+            out[node["metadata"]["name"]] = found[0]
+            assert node["status"].get("daemonEndpoints", {}).get("kubeletEndpoint", {}).get("Port", 0) == port
+    return out
+
+
+def test_a_kubelet_at_the_address_of_its_node(tenant, kubelet, host, workdir):
+    """As Prometheus and metrics-server reach it: the InternalIP, port 10250, a kubelet's own rights."""
+    alpha, ips = addressed(host, tenant, "alpha", 4)
+    beta = tenant("beta", config=ON)
+    for vc, name in ((alpha, "web"), (beta, "web"), (beta, "secret-of-beta")):
+        vc.kubectl.apply(pod(name))
+        running(vc.kubectl, name)
+    node = alpha.api.get("/api/v1/namespaces/default/pods/web")["spec"]["nodeName"]
+    shown = addresses_of(alpha)
+    assert set(shown.values()) < set(ips)
+    assert not set(addresses_of(beta, port=0).values()) & set(ips)
+
+    def at(api, rest, ip=shown[node], method="GET"):
+        code, headers, data = api.raw(method, rest, headers={"Host": f"{ip}:10250"})
+        return code, headers.get("content-type"), data.decode()
+
+    eventually(lambda: json.loads(at(alpha.api, "/pods")[2])["items"], 30, "the pod on record")
+    for rest in SERVED:
+        code, kind, text = at(alpha.api, "/" + rest)
+        assert (code, kind, text) == (200, *read(alpha, rest)), rest
+        assert "secret-of-beta" not in text and beta.namespace not in text
+    assert at(alpha.api, "/containerLogs/default/web/main")[0] != 404
+    for rest in ("/api/v1/namespaces", "/configz", "/exec/default/web/main?command=id", "/"):
+        assert at(alpha.api, rest)[0] == 403, rest
+    assert at(alpha.api, "/run/default/web/main?cmd=id", method="POST")[0] == 403
+    free = next(ip for ip in ips if ip not in shown.values())
+    assert at(alpha.api, "/pods", free)[0] == 404  # the API itself: no node has this address
+    assert at(beta.api, "/pods")[0] == 404
+
+    # TLS: clients verify the address.
+    for ip in ips:
+        with socket.create_connection(("127.0.0.1", int(str(alpha.port)))) as raw, \
+                alpha.api.tls.wrap_socket(raw, server_hostname=ip) as tls:
+            assert tls.getpeercert()
+
+    # A scraper has a kubelet's rights, and no others.
+    k = alpha.kubectl
+    k("create", "serviceaccount", "scraper")
+    k("create", "clusterrole", "scraper", "--verb=get", "--resource=nodes/metrics")
+    k("create", "clusterrolebinding", "scraper", "--clusterrole=scraper", "--serviceaccount=default:scraper")
+    scraper = Api(derive_kubeconfig(os.path.join(workdir, "scraper.kubeconfig"), alpha.kubeconfig,
+                                    token=k("create", "token", "scraper").strip()))
+    eventually(lambda: at(scraper, "/metrics/resource")[0] == 200, 30, "the right")
+    assert 'pod="web"' in at(scraper, "/metrics/cadvisor")[2]
+    for rest in ("/stats/summary", "/pods", "/runningpods/", "/healthz", "/containerLogs/default/web/main", "/configz"):
+        code, _, text = at(scraper, rest)
+        assert code == 403 and "nodes" in text, (rest, text)
+    assert scraper.raw("GET", path(alpha, "metrics"))[0] == 403
+    k("patch", "clusterrole", "scraper", "--type=json", "-p", json.dumps([
+        {"op": "add", "path": "/rules/0/resources/-", "value": "nodes/pods"}]))
+    eventually(lambda: at(scraper, "/pods")[0] == 200, 30, "the right to pods")
+    k("delete", "clusterrolebinding", "scraper")
+    eventually(lambda: at(scraper, "/metrics/resource")[0] == 403, 30, "the right to end")
+
+    # A node keeps its address.
+    alpha.restart()
+    eventually(lambda: addresses_of(alpha) == shown, 60, "the same addresses")
+
+
+def test_more_nodes_than_addresses(tenant, host):
+    """The second has no address, until the first is gone."""
+    vc, ips = addressed(host, tenant, "few", 1)
+    nodes = {n["metadata"]["name"] for n in vc.api.get("/api/v1/nodes")["items"]}
+    (first, ip), = addresses_of(vc).items()
+    assert [ip] == ips and len(nodes) > 1
+    host.api.patch(f"/api/v1/nodes/{first}", {"metadata": {"labels": {"sublet.dev/pool": "others"}}})
+    try:
+        eventually(lambda: ip in addresses_of(vc).values() and first not in addresses_of(vc), 60, "the address of another node")
+    finally:
+        host.api.patch(f"/api/v1/nodes/{first}", {"metadata": {"labels": {"sublet.dev/pool": None}}})
+
+
+def test_addresses_without_services(tenant, host):
+    """No address of the host is shown instead."""
+    vc = tenant("none", config={"sync": {"kubelets": "own", "kubeletAddresses": 2}})
+    eventually(lambda: vc.api.get("/api/v1/nodes")["items"], 60, "nodes")
+    assert addresses_of(vc) == {}
+    assert "of 2 host Services none-kubelet-N" in vc.process.tail(1000)

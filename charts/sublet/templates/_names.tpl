@@ -70,3 +70,12 @@ labels:
 {{- $address := ((.Values.config).listen).address | default "0.0.0.0:8443" -}}
 {{ splitList ":" $address | last }}
 {{- end }}
+
+{{/* As a JSON list: the Services of config.sync.kubeletAddresses */}}
+{{- define "sublet.kubeletServices" -}}
+{{- $names := list -}}
+{{- range until (int (((.Values.config).sync).kubeletAddresses | default 0)) -}}
+{{- $names = append $names (printf "%s-kubelet-%d" (include "sublet.name" $) .) -}}
+{{- end -}}
+{{- toJson $names -}}
+{{- end }}

@@ -15,7 +15,7 @@ ResourceQuota, sublet-gpu, and not here: two quotas of a resource admit the less
 {{/* What of each count the chart itself takes in the namespace: of Secrets, Helm keeps one per revision. */}}
 {{- define "sublet.ownCounts" -}}
 {{- $claims := ternary 1 0 .Values.persistence.enabled -}}
-{{- $services := add (ternary 2 1 .Values.dns.enabled) (include "sublet.aliases" . | fromJsonArray | len) -}}
+{{- $services := add (ternary 2 1 .Values.dns.enabled) (include "sublet.aliases" . | fromJsonArray | len) (include "sublet.kubeletServices" . | fromJsonArray | len) -}}
 pods: 1
 count/pods: 1
 services: {{ $services }}

@@ -186,6 +186,10 @@ OPTION(
     BOOL, kubelets, "sync.kubelets", NULL, "SUBLET_SYNC_KUBELETS", "off", "off|own",
     "nodes/NAME/proxy: refused, or the kubelet's statistics, metrics and pods, cut to the tenant's "
     "own pods")
+OPTION(INT, kubelet_addresses, "sync.kubeletAddresses", NULL, "SUBLET_SYNC_KUBELET_ADDRESSES", "0",
+       "0..64",
+       "with sync.kubelets: of how many nodes the InternalIP is an address of this process, that of "
+       "a host Service NAME-kubelet-N, where port 10250 serves the same; other nodes have none")
 OPTION(INT, max_failed_pods, "sync.maxFailedPods", NULL, "SUBLET_SYNC_MAX_FAILED_PODS", "500",
        "0..100000", "failed pods kept on the host; beyond it the oldest are deleted")
 OPTION(INT, max_services, "sync.maxServices", NULL, "SUBLET_SYNC_MAX_SERVICES", "100", "0..100000",

@@ -185,8 +185,11 @@ static const struct {
      "priorityClasses, storageClasses, deviceClasses, gatewayClasses, gateways, csiDrivers, "
      "csiNodes, csiStorageCapacities, configMaps, secrets, services, customResources"},
     {"sync: {fromHosts: {}}", "config: sync.fromHosts: unknown key: known here are toHost, "
-                              "fromHost, nodes, nodeLabels, kubelets, maxFailedPods, "
-                              "maxServices"},
+                              "fromHost, nodes, nodeLabels, kubelets, kubeletAddresses, "
+                              "maxFailedPods, maxServices"},
+    {"sync: {kubeletAddresses: 2}", "config: sync.kubeletAddresses: needs sync.kubelets: own"},
+    {"sync: {kubelets: own, kubeletAddresses: 65}",
+     "config: sync.kubeletAddresses: must be within 0..64"},
     {"sync: {nodes: perPool, kubelets: own}",
      "config: sync.kubelets: \"own\": sync.nodes perPool shows no node that has a kubelet"},
     {"{sync: {nodes: perPool}, metrics: {nodes: whole}}",
