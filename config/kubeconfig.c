@@ -99,6 +99,13 @@ static int read_account_namespace(const struct place *at, const cJSON *value, vo
     return read_checked(at, value, &k->account_ns, name_check_dns1123_label);
 }
 
+static int read_cluster_role(const struct place *at, const cJSON *value, void *into)
+{
+    struct config_kubeconfig *k = into;
+
+    return read_checked(at, value, &k->cluster_role, name_check_path_segment);
+}
+
 /* A token outlives the rights of its reader: hence at most a day, as in pods. */
 static int read_lifetime(const struct place *at, const cJSON *value, void *into)
 {
@@ -114,6 +121,7 @@ static int read_lifetime(const struct place *at, const cJSON *value, void *into)
 static const struct place_key KUBECONFIG_ACCOUNT_KEYS[] = {
     {"name", read_account},
     {"namespace", read_account_namespace},
+    {"clusterRole", read_cluster_role},
     {"tokenLifetime", read_lifetime},
     {0},
 };

@@ -20,5 +20,7 @@ struct config_kubeconfig {
     bool insecure;                    /* clients do not verify the server */
     /* Whose token is in it instead of the admin's client certificate; empty: that. */
     struct str account, account_ns;
-    int64_t token_s; /* how long a token is valid */
+    struct str
+        cluster_role; /* the account is made, and bound to this; empty: the tenant makes it */
+    int64_t token_s;  /* how long a token is valid */
 };

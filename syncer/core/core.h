@@ -75,6 +75,7 @@ struct syncer {
     struct fights *fights;
     struct events_up *events;
     struct kubeconfigs *kubeconfigs;
+    bool accounts_due;          /* kubeconfig_accounts.c is called again */
     struct demand *demand;      /* NULL: the fleet grants nothing */
     LIST_HEAD(, fetch) fetches; /* of metrics, under way; see streams/metrics.c */
     struct admits *admits;

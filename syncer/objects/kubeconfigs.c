@@ -200,10 +200,13 @@ static void on_accounts(void *ctx)
     while ((e = store_watch_next(k->accounts, &expired))) {
         if (e->type == STORE_ADDED || e->type == STORE_DELETED)
             account_changed(k, e->object);
+        if (e->type == STORE_DELETED)
+            sync_kubeconfig_accounts_make(k->syncer);
     }
     if (!expired)
         return;
     watch_accounts(k);
+    sync_kubeconfig_accounts_make(k->syncer);
     account_changed(k, NULL);
 }
 
@@ -308,6 +311,8 @@ static void publish(struct kubeconfig_secret *one, struct str text)
 void syncer_publish_kubeconfig(struct syncer *s, struct str kubeconfig)
 {
     publish(&s->kubeconfigs->items[0], kubeconfig);
+    sync_kubeconfig_accounts_clear(s);
+    sync_kubeconfig_accounts_make(s);
 }
 
 void syncer_publish_kubeconfig_more(struct syncer *s, size_t i, struct str kubeconfig)

@@ -127,6 +127,12 @@ void sync_publisher_kick(struct publisher *p);  /* the host answers again */
 /* After host_stop(). Freed when its timer is closed. */
 void sync_publisher_close(struct publisher *p);
 
+/* --- kubeconfig_accounts.c: ServiceAccounts of additionalSecrets that have a clusterRole --- */
+/* Makes what is missing of them and their bindings, and is called again until nothing is. */
+void sync_kubeconfig_accounts_make(struct syncer *s);
+/* Ends the rights that an earlier configuration gave. */
+void sync_kubeconfig_accounts_clear(struct syncer *s);
+
 /* --- kubeconfigs.c: the Secrets with the admin's kubeconfig --- */
 struct kubeconfigs *sync_kubeconfigs_new(struct syncer *s);
 void sync_kubeconfigs_renew(struct kubeconfigs *k); /* as those of a publisher, of each */

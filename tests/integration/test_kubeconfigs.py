@@ -53,3 +53,28 @@ def test_a_secret_with_the_token_of_a_service_account(tenant, host):
     vc.kubectl("create", "serviceaccount", "robot")
     assert filled()["token"] != data["token"]
     as_given(filled(), "second.kubeconfig")("get", "configmaps")
+
+
+def test_an_account_that_is_made_with_a_role(tenant, host):
+    """`clusterRole`: neither the account nor its binding is a step of the tenant's, and another role replaces it."""
+    def config(role):
+        account = {"name": "robot", "namespace": "default", "clusterRole": role} if role else ROBOT["serviceAccount"]
+        return {"kubeconfig": {"additionalSecrets": [{**ROBOT, "serviceAccount": account}]}}
+
+    vc = tenant("research", config=config("view"))
+    path = f"/api/v1/namespaces/{vc.namespace}/secrets/robot-kubeconfig"
+    data = eventually(lambda: host.api.get(path).get("data"), 60, "the Secret to be filled in")
+    given = os.path.join(vc.dir, "robot.kubeconfig")
+    with open(given, "wb") as f:
+        f.write(base64.b64decode(data["value"]))
+    robot = vc.kubectl_as(given)
+    eventually(lambda: robot.run("get", "configmaps")[0] == 0, 30, "the role")
+    assert robot.run("get", "secrets")[0] and robot.run("create", "configmap", "c")[0]
+    vc.write_config(config("edit"))
+    vc.restart()
+    eventually(lambda: robot.run("create", "configmap", "c")[0] == 0, 30, "the next role")
+    names = vc.kubectl.names("clusterrolebindings")
+    assert [n for n in names if n.startswith("sublet:kubeconfig:")] == ["sublet:kubeconfig:default:robot:edit"]
+    vc.write_config(config(None))
+    vc.restart()
+    eventually(lambda: robot.run("get", "configmaps")[0], 30, "the role to end")

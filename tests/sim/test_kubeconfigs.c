@@ -195,6 +195,83 @@ static void test_a_foreign_token_is_replaced(void **state)
     sim_free(s);
 }
 
+/* ---- accounts that the configuration gives a role ---- */
+
+#define BINDINGS "clusterrolebindings.rbac.authorization.k8s.io"
+#define BOUND(role)                                                                                \
+    "kubeconfig: {additionalSecrets: [{name: given, serviceAccount: {namespace: default, name: "   \
+    "robot, clusterRole: " role ", tokenLifetime: 10m}}]}\n"
+
+static bool is_bound(struct sim *s, const char *role)
+{
+    struct arena *a = arena_new(0);
+    const cJSON *found =
+        sim_get(s, a, BINDINGS, "", arena_printf(a, "sublet:kubeconfig:default:robot:%s", role).p);
+    const cJSON *subject = json_first(json_get(found, "subjects"));
+    bool bound = str_eqc(json_str_at(found, "roleRef.name"), role) &&
+                 str_eqc(json_str_at(found, "roleRef.kind"), "ClusterRole") &&
+                 str_eqc(json_str_at(subject, "kind"), "ServiceAccount") &&
+                 str_eqc(json_str_at(subject, "name"), "robot") &&
+                 str_eqc(json_str_at(subject, "namespace"), "default");
+
+    arena_free(a);
+    return bound;
+}
+
+static bool has_token_and_role(struct sim *s)
+{
+    return has_token(s) && is_bound(s, "view");
+}
+
+static bool has_another_and_role(struct sim *s)
+{
+    return has_another(s) && is_bound(s, "view");
+}
+
+static void test_an_account_with_a_role_is_made(void **state)
+{
+    struct sim *s = sim_new_ready(5, BOUND("view"));
+
+    (void)state;
+    give(s);
+    syncer_publish_kubeconfig_more(s->syncer, 0, STR(FRAME));
+    syncer_publish_kubeconfig(s->syncer, STR("admin"));
+    sim_until(s, has_token_and_role, "the account, its token and its role");
+    (void)check(s);
+    assert_false(is_bound(s, "edit"));
+    sim_delete(s, "serviceaccounts", "default", "robot", -1);
+    sim_delete(s, BINDINGS, "", "sublet:kubeconfig:default:robot:view", -1);
+    sim_until(s, has_another_and_role, "both again");
+    (void)check(s);
+    sim_free(s);
+}
+
+static bool is_unbound(struct sim *s)
+{
+    return !is_bound(s, "admin");
+}
+
+/* Of an earlier configuration. */
+static void test_a_role_ends_with_the_configuration(void **state)
+{
+    struct sim *s = sim_new_ready(6, BOUND("view"));
+
+    (void)state;
+    sim_create(s, BINDINGS, "",
+               "{'metadata':{'name':'sublet:kubeconfig:default:robot:admin'},'roleRef':{'apiGroup':"
+               "'rbac.authorization.k8s.io','kind':'ClusterRole','name':'admin'},'subjects':[{"
+               "'kind':'ServiceAccount','name':'robot','namespace':'default'}]}");
+    sim_create(s, BINDINGS, "",
+               "{'metadata':{'name':'of-the-tenant'},'roleRef':{'apiGroup':"
+               "'rbac.authorization.k8s.io','kind':'ClusterRole','name':'admin'}}");
+    sim_writes_done(s);
+    assert_false(is_unbound(s));
+    syncer_publish_kubeconfig(s->syncer, STR("admin"));
+    sim_until(s, is_unbound, "the end of the earlier role");
+    assert_non_null(sim_get(s, s->arena, BINDINGS, "", "of-the-tenant"));
+    sim_free(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -202,6 +279,8 @@ int main(void)
         cmocka_unit_test(test_the_token_is_renewed_in_time),
         cmocka_unit_test(test_a_restart_keeps_the_token),
         cmocka_unit_test(test_a_foreign_token_is_replaced),
+        cmocka_unit_test(test_an_account_with_a_role_is_made),
+        cmocka_unit_test(test_a_role_ends_with_the_configuration),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

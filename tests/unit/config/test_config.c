@@ -92,7 +92,8 @@ static void further_secrets(void **state)
                  "  - {name: a, namespace: '', insecure: true}\n"
                  "  - {name: b, certificateAuthority: '-----BEGIN CERTIFICATE-----'}\n"
                  "  - {name: c, serviceAccount: {name: robot, namespace: ci}}\n"
-                 "  - {name: d, serviceAccount: {name: r, namespace: ci, tokenLifetime: 1h}}\n",
+                 "  - {name: d, serviceAccount: {name: r, namespace: ci, clusterRole: system:x, "
+                 "tokenLifetime: 1h}}\n",
                  0, NULL, NULL));
     assert_str(f->config.kubeconfig_context, "team");
     assert_int_equal(f->config.n_kubeconfigs, 5);
@@ -101,7 +102,9 @@ static void further_secrets(void **state)
     assert_str(k[3].account, "robot");
     assert_str(k[3].account_ns, "ci");
     assert_int_equal(k[3].token_s, 86400);
+    assert_int_equal(k[3].cluster_role.n, 0);
     assert_int_equal(k[4].token_s, 3600);
+    assert_str(k[4].cluster_role, "system:x");
     assert_str(k[0].ns, "argocd");
     assert_str(k[0].context, "c");
     assert_str(k[0].server, "https://r.example");
@@ -205,6 +208,10 @@ static const struct {
     {"kubeconfig: {additionalSecrets: [{name: a, serviceAccount: {name: robot}}]}",
      "config: kubeconfig.additionalSecrets[0].serviceAccount: want name and namespace of a "
      "ServiceAccount of the tenant"},
+    {"kubeconfig: {additionalSecrets: [{name: a, serviceAccount: {name: r, namespace: team, "
+     "clusterRole: a/b}}]}",
+     "config: kubeconfig.additionalSecrets[0].serviceAccount.clusterRole: \"a/b\": may not "
+     "contain '/'"},
     {"kubeconfig: {additionalSecrets: [{name: a, serviceAccount: {name: r, namespace: team, "
      "tokenLifetime: 9m}}]}",
      "config: kubeconfig.additionalSecrets[0].serviceAccount.tokenLifetime: want 10m to 24h"},
