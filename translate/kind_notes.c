@@ -23,6 +23,8 @@
 #define DNS         "external-dns.kubernetes.io/"
 #define DNS_OLD     "external-dns.alpha.kubernetes.io/" /* before external-dns 0.22 */
 #define ISTIO       "gateway.istio.io/"
+#define AZURE       "service.beta.kubernetes.io/azure-"
+#define AWS         "service.beta.kubernetes.io/aws-load-balancer-"
 
 enum form {
     FORM_NAME,  /* NAME, or NAMESPACE/NAME */
@@ -34,7 +36,7 @@ enum form {
 };
 
 struct note {
-    const char *key; /* one that ends in '.', '-' or '/': all that begin with it */
+    const char *key; /* one that ends in '-', '.', '/': all that begin with it */
     enum form form;
     const char *kind; /* of what it names */
     const struct kind_rule *rows;
@@ -96,6 +98,10 @@ static const struct note NOTES[] = {
     {NGINX "from-to-www-redirect", FORM_ALONE}, /* the name without www, or with it */
     {NGINX "mirror-target", FORM_ALONE},
     {"nginx.org/policies", FORM_ALONE},
+    {"nginx.org/listen-ports", FORM_ALONE}, /* of the controller's own pods */
+    {"nginx.org/listen-ports-ssl", FORM_ALONE},
+    {"appprotect.f5.com/", FORM_ALONE}, /* NAMESPACE/NAME, and servers that get logs */
+    {"appprotectdos.f5.com/", FORM_ALONE},
     {"nginx.org/basic-auth-secret", FORM_NAME, .kind = "Secret"},
     {"nginx.com/jwt-key", FORM_NAME, .kind = "Secret"},
     {"nginx.org/ssl-services", FORM_NAMES, .kind = "Service"},
@@ -135,6 +141,7 @@ static const struct note NOTES[] = {
     {HAPROXY_ORG "server-ca", FORM_NAME, .kind = "Secret"},
     {HAPROXY_ORG "server-crt", FORM_NAME, .kind = "Secret"},
     {HAPROXY_ORG "cr-backend", FORM_ALONE},
+    {HAPROXY_ORG "ingress.class", FORM_ALONE}, /* overrides ingressClassName */
     {HAPROXY_ORG "route-acl", FORM_ALONE},
     {HAPROXY_COM "auth-secret", FORM_NAME, .kind = "Secret"},
     {HAPROXY_COM "client-ca", FORM_NAME, .kind = "Secret"},
@@ -143,8 +150,9 @@ static const struct note NOTES[] = {
     {HAPROXY_COM "server-crt", FORM_NAME, .kind = "Secret"},
     {HAPROXY_COM "cr-backend", FORM_ALONE},
     {HAPROXY_COM "route-acl", FORM_ALONE},
-    {TRAEFIK "router.middlewares", FORM_ALONE}, /* NAMESPACE-NAME@kubernetescrd */
-    {TRAEFIK "router.pathmatcher", FORM_ALONE}, /* a piece of the rule, which can have hosts */
+    {TRAEFIK "router.middlewares", FORM_ALONE},  /* NAMESPACE-NAME@kubernetescrd */
+    {TRAEFIK "router.pathmatcher", FORM_ALONE},  /* a piece of the rule, which can have hosts */
+    {TRAEFIK "router.tls.domains.", FORM_ALONE}, /* names of a certificate */
     {TRAEFIK "router.tls.options", FORM_ALONE},
     {TRAEFIK "service.serverstransport", FORM_ALONE},
     {KONG "plugins", FORM_ALONE}, /* NAME, or NAMESPACE:NAME */
@@ -156,6 +164,10 @@ static const struct note NOTES[] = {
     {KONG "client-cert", FORM_NAME, .kind = "Secret"},
     {KONG "ca-certificates-secrets", FORM_NAMES, .kind = "Secret"},
     {KONG "ca-certificates-configmaps", FORM_NAMES, .kind = "ConfigMap"},
+    {"projectcontour.io/tls-cert-namespace", FORM_ALONE},
+    {"projectcontour.io/ingress.class", FORM_ALONE},
+    {"contour.heptio.com/ingress.class", FORM_ALONE},
+    {"appgw.ingress.kubernetes.io/hostname-extension", FORM_HOSTS},
     {ALB "auth-idp-oidc", FORM_JSON, .rows = ALB_OIDC},
     {ALB "actions.", FORM_OF, .kind = "Service", .rows = ALB_ACTION},
     {ALB "conditions.", FORM_OF, .kind = "Service", .rows = ALB_CONDITIONS},
@@ -169,6 +181,7 @@ static const struct note NOTES[] = {
     {CERTIFICATE "uri-sans", FORM_ALONE},
     {CERTIFICATE "email-sans", FORM_ALONE},
     {CERTIFICATE "subject-", FORM_ALONE}, /* groups and names, where certificates authenticate */
+    {CERTIFICATE "secret-template", FORM_ALONE}, /* labels and annotations of a Secret */
     {CERTIFICATE "private-key-secret-name", FORM_NAME, .kind = "Secret"},
     {ACME "http01-ingress-", FORM_ALONE}, /* a class */
     {DNS "hostname", FORM_HOSTS},
@@ -185,6 +198,30 @@ static const struct note NOTES[] = {
     {"networking.gke.io/certmap", FORM_ALONE}, /* certificates of the cloud, by name */
     /* A service of the cloud that another cluster has. */
     {"application-networking.k8s.aws/allow-takeover-from", FORM_ALONE},
+    /* What externalIPs and loadBalancerIP of a Service would say: addresses, and sharing them. */
+    {"metallb.io/loadBalancerIPs", FORM_ALONE},
+    {"metallb.io/allow-shared-ip", FORM_ALONE},
+    {"metallb.universe.tf/loadBalancerIPs", FORM_ALONE},
+    {"metallb.universe.tf/allow-shared-ip", FORM_ALONE},
+    {"kube-vip.io/loadbalancerIPs", FORM_ALONE},
+    {"lbipam.cilium.io/ips", FORM_ALONE},
+    {"lbipam.cilium.io/sharing-key", FORM_ALONE},
+    {"lbipam.cilium.io/sharing-cross-namespace", FORM_ALONE},
+    {"io.cilium/lb-ipam-ips", FORM_ALONE},
+    {"io.cilium/lb-ipam-sharing-key", FORM_ALONE},
+    {"io.cilium/lb-ipam-sharing-cross-namespace", FORM_ALONE},
+    {AZURE "additional-public-ips", FORM_ALONE},
+    {AZURE "load-balancer-ipv4", FORM_ALONE},
+    {AZURE "load-balancer-ipv6", FORM_ALONE},
+    {AZURE "pip-name", FORM_ALONE},
+    {AZURE "pip-name-ipv6", FORM_ALONE},
+    {AZURE "pip-prefix-id", FORM_ALONE},
+    {AWS "eip-allocations", FORM_ALONE},
+    {AWS "private-ipv4-addresses", FORM_ALONE},
+    {AWS "ipv6-addresses", FORM_ALONE},
+    {"networking.gke.io/load-balancer-ip-addresses", FORM_ALONE},
+    {"kubernetes.io/ingress.global-static-ip-name", FORM_ALONE},
+    {"kubernetes.io/ingress.regional-static-ip-name", FORM_ALONE},
 };
 
 /* Lines of a controller's configuration. */

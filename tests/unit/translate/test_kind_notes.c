@@ -268,6 +268,78 @@ static void keys_that_must_be_listed_themselves(void **state)
     assert_str(str_c(note(f, NGINX "proxy-body-size", "8m", NGINX "proxy-body-size")), "8m");
 }
 
+/* Names of certificates and of DNS, classes, namespaces, addresses: of any controller. */
+static void keys_of_other_controllers(void **state)
+{
+    static const char *const keys[] = {
+        "nginx.org/listen-ports",
+        "nginx.org/listen-ports-ssl",
+        "appprotect.f5.com/app-protect-policy",
+        "appprotect.f5.com/app-protect-security-log-destination",
+        "appprotectdos.f5.com/app-protect-dos-resource",
+        "haproxy.org/ingress.class",
+        "traefik.ingress.kubernetes.io/router.tls.domains.0.main",
+        "traefik.ingress.kubernetes.io/router.TLS.Domains.0.sans",
+        "projectcontour.io/tls-cert-namespace",
+        "projectcontour.io/ingress.class",
+        "contour.heptio.com/ingress.class",
+        "cert-manager.io/ip-sans",
+        "cert-manager.io/uri-sans",
+        "cert-manager.io/email-sans",
+        "cert-manager.io/secret-template",
+        "metallb.io/loadBalancerIPs",
+        "metallb.io/allow-shared-ip",
+        "metallb.universe.tf/loadBalancerIPs",
+        "metallb.universe.tf/allow-shared-ip",
+        "kube-vip.io/loadbalancerIPs",
+        "lbipam.cilium.io/ips",
+        "lbipam.cilium.io/sharing-key",
+        "lbipam.cilium.io/sharing-cross-namespace",
+        "io.cilium/lb-ipam-ips",
+        "io.cilium/lb-ipam-sharing-key",
+        "io.cilium/lb-ipam-sharing-cross-namespace",
+        "service.beta.kubernetes.io/azure-additional-public-ips",
+        "service.beta.kubernetes.io/azure-load-balancer-ipv4",
+        "service.beta.kubernetes.io/azure-load-balancer-ipv6",
+        "service.beta.kubernetes.io/azure-pip-name",
+        "service.beta.kubernetes.io/azure-pip-name-ipv6",
+        "service.beta.kubernetes.io/azure-pip-prefix-id",
+        "service.beta.kubernetes.io/aws-load-balancer-eip-allocations",
+        "service.beta.kubernetes.io/aws-load-balancer-private-ipv4-addresses",
+        "service.beta.kubernetes.io/aws-load-balancer-ipv6-addresses",
+        "networking.gke.io/load-balancer-ip-addresses",
+        "kubernetes.io/ingress.global-static-ip-name",
+        "kubernetes.io/ingress.regional-static-ip-name",
+    };
+    static const char *const hosts[] = {"appgw.ingress.kubernetes.io/hostname-extension",
+                                        "cert-manager.io/common-name", "cert-manager.io/alt-names"};
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < COUNT(keys); i++) {
+        int prefix = (int)(strchr(keys[i], '/') - keys[i]) + 1;
+
+        use_config(f, arena_printf(f->a, "policy: {annotations: {allow: [%.*s]}}\n" INGRESSES,
+                                   prefix, keys[i])
+                          .p);
+        assert_refused(f, keys[i], "x", "lists its prefix only");
+        assert_int_equal(check_service(f, keys[i]), -1);
+        err_clear(&f->err);
+        use_config(
+            f, arena_printf(f->a, "policy: {annotations: {allow: [%s]}}\n" INGRESSES, keys[i]).p);
+        assert_str(str_c(note(f, keys[i], "x", keys[i])), "x");
+        assert_ok(check_service(f, keys[i]));
+    }
+    for (size_t i = 0; i < COUNT(hosts); i++) {
+        use_config(
+            f, arena_printf(f->a, "policy: {annotations: {allow: [%s]}}\n" INGRESSES, hosts[i]).p);
+        assert_refused(f, hosts[i], "a.team.example,www.b*.com", "ingresses.hosts");
+        assert_refused(f, hosts[i], "bank.example", "ingresses.hosts");
+        assert_str(str_c(note(f, hosts[i], "a.team.example", hosts[i])), "a.team.example");
+        assert_int_equal(check_service(f, hosts[i]), -1);
+        err_clear(&f->err);
+    }
+}
+
 /* Traefik reads the names in its keys without regard to case. */
 static void the_case_of_a_key_changes_nothing(void **state)
 {
@@ -469,7 +541,6 @@ static void hosts_of_other_kinds(void **state)
         "cert-manager.io/common-name",
         "cert-manager.io/alt-names",
         "external-dns.kubernetes.io/hostname",
-        "external-dns.alpha.kubernetes.io/hostname",
     };
     static const char *const refused[] = {"bank.example",   "a.team.example,bank.example",
                                           "*.team.example", "*.gate.example",
@@ -544,6 +615,7 @@ int main(void)
         TEST(names),
         TEST(unlisted),
         TEST(keys_that_must_be_listed_themselves),
+        TEST(keys_of_other_controllers),
         TEST(the_case_of_a_key_changes_nothing),
         TEST(refused_names),
         TEST(actions),
