@@ -133,8 +133,8 @@ bool net_is_loopback(struct str address); /* "127.0.0.1:0", "[::1]:80": only thi
 int net_listen(struct uv_loop_s *loop, const struct net_options *options, struct net_server **ret,
                struct err *err) MUST_CHECK;
 unsigned net_port(const struct net_server *s);
-/* New connections use it; for certificate rotation. A connection from before stays, and names no
- * user any more where the issuer of its certificate is not trusted now. */
+/* New connections use it; for certificate rotation. Connections from before stay, except those with
+ * a certificate whose issuer is not trusted now: they are closed with their streams. */
 int net_set_tls(struct net_server *s, const struct net_tls *tls, struct err *err) MUST_CHECK;
 struct net_stats {
     unsigned connections, requests; /* open connections; requests in progress (without streams) */

@@ -60,7 +60,6 @@ struct net_conn {
     struct arena *peer_arena;
     const struct net_peer *tls_peer; /* NULL without TLS */
     int64_t peer_expires;            /* wall clock seconds; 0: no certificate */
-    unsigned peer_checked;           /* server->tls_changes when it was verified last */
     char peer[64];
 
     struct buf first; /* until the protocol is known */
@@ -121,8 +120,10 @@ BIO_METHOD *tls_bio_method(void);
 void tls_attach(struct net_conn *c);
 void tls_feed(struct net_conn *c); /* takes c->input */
 void tls_write(struct net_conn *c, struct str bytes);
-/* Checks again whether the certificate has expired, and whether its issuer is still trusted. */
-const struct net_peer *tls_peer_now(struct net_conn *c);
+/* Checks the certificate's expiry again. */
+const struct net_peer *tls_peer_now(const struct net_conn *c);
+/* False: it names a user by a certificate whose issuer the server trusts no more. */
+bool tls_peer_is_trusted(const struct net_conn *c);
 
 /* http1.c, http2.c */
 /* http1.c, http2.c */

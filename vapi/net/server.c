@@ -335,6 +335,18 @@ bool net_is_loopback(struct str address)
     return str_has_prefix(address, STR("127.")) || str_has_prefix(address, STR("[::1]:"));
 }
 
+/* Requests are judged by the certificate of their connection, and streams when they begin. */
+static void close_distrusted(struct net_server *s)
+{
+    struct net_conn *c;
+
+    TAILQ_FOREACH(c, &s->conns, in_server)
+    {
+        if (!tls_peer_is_trusted(c))
+            conn_close(c);
+    }
+}
+
 int net_set_tls(struct net_server *s, const struct net_tls *tls, struct err *err)
 {
     SSL_CTX *ctx = tls_context(tls, err);
@@ -343,9 +355,9 @@ int net_set_tls(struct net_server *s, const struct net_tls *tls, struct err *err
         return -1;
     SSL_CTX_free(s->tls); /* connections hold their own reference */
     s->tls = ctx;
-    s->tls_changes++;
     if (!s->bio)
         s->bio = tls_bio_method();
+    close_distrusted(s);
     return 0;
 }
 

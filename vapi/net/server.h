@@ -39,7 +39,6 @@ struct net_server {
 
     struct net_options options;
     SSL_CTX *tls;
-    unsigned tls_changes;
     BIO_METHOD *bio;
     struct scratch *scratch;
     struct conn_list conns, busy, idle, dirty;

@@ -29,9 +29,6 @@ static const struct net_peer NO_PEER; /* sent no certificate */
 static const struct net_peer EXPIRED = {
     .rejected = {"certificate has expired", 23},
 };
-static const struct net_peer DISTRUSTED = {
-    .rejected = {"certificate is of an authority that is trusted no more", 54},
-};
 
 /* The BIO between OpenSSL and a connection. */
 
@@ -233,15 +230,17 @@ static struct str first_text(struct arena *a, const X509_NAME *name, const ASN1_
     return at < 0 ? STR_NULL : entry_string(a, X509_NAME_get_entry(name, at));
 }
 
-/* NULL when the certificate is valid for TLS clients now; otherwise the reason. */
-static const char *verify(SSL *ssl, const SSL_CTX *by, X509 *cert)
+/* NULL when what the server trusts now makes the certificate one of a TLS client; otherwise the
+ * reason. flags: X509_V_FLAG_* */
+static const char *verify(const struct net_conn *c, X509 *cert, unsigned long flags)
 {
-    X509_STORE *store = SSL_CTX_get_cert_store(by);
+    X509_STORE *store = SSL_CTX_get_cert_store(c->server->tls);
     X509_STORE_CTX *ctx = X509_STORE_CTX_new();
     const char *why = "out of memory";
 
-    if (ctx && X509_STORE_CTX_init(ctx, store, cert, SSL_get_peer_cert_chain(ssl)) == 1 &&
+    if (ctx && X509_STORE_CTX_init(ctx, store, cert, SSL_get_peer_cert_chain(c->ssl)) == 1 &&
         X509_STORE_CTX_set_default(ctx, "ssl_client") == 1) {
+        X509_STORE_CTX_set_flags(ctx, flags);
         why = NULL;
         if (X509_verify_cert(ctx) != 1)
             why = X509_verify_cert_error_string(X509_STORE_CTX_get_error(ctx));
@@ -295,7 +294,7 @@ static void tls_verify_peer(struct net_conn *c)
     c->peer_arena = arena_new(0);
     peer = ARENA_NEW(c->peer_arena, struct net_peer);
     c->tls_peer = peer;
-    why = verify(c->ssl, SSL_get_SSL_CTX(c->ssl), cert);
+    why = verify(c, cert, 0);
     if (why)
         peer->rejected = arena_str(c->peer_arena, str_c(why));
     else
@@ -305,21 +304,24 @@ static void tls_verify_peer(struct net_conn *c)
     X509_free(cert);
 }
 
-const struct net_peer *tls_peer_now(struct net_conn *c)
+const struct net_peer *tls_peer_now(const struct net_conn *c)
 {
-    if (!c->tls_peer || !c->tls_peer->cn.p)
-        return c->tls_peer;
-    if (clock_wall_s(&CLOCK_SYSTEM) > c->peer_expires)
+    if (c->tls_peer && c->tls_peer->cn.p && clock_wall_s(&CLOCK_SYSTEM) > c->peer_expires)
         return &EXPIRED;
-    if (c->peer_checked != c->server->tls_changes) {
-        X509 *cert = SSL_get1_peer_certificate(c->ssl);
-
-        c->peer_checked = c->server->tls_changes;
-        if (verify(c->ssl, c->server->tls, cert))
-            c->tls_peer = &DISTRUSTED;
-        X509_free(cert);
-    }
     return c->tls_peer;
+}
+
+bool tls_peer_is_trusted(const struct net_conn *c)
+{
+    X509 *cert;
+    bool ret;
+
+    if (!c->tls_peer || !c->tls_peer->cn.p)
+        return true;
+    cert = SSL_get1_peer_certificate(c->ssl);
+    ret = !verify(c, cert, X509_V_FLAG_NO_CHECK_TIME);
+    X509_free(cert);
+    return ret;
 }
 
 /* The stream. */
@@ -329,7 +331,6 @@ void tls_attach(struct net_conn *c)
     BIO *bio = BIO_new(c->server->bio);
 
     c->ssl = SSL_new(c->server->tls);
-    c->peer_checked = c->server->tls_changes;
     assert(c->ssl && bio);
     BIO_set_data(bio, c);
     BIO_set_init(bio, 1);

@@ -562,6 +562,45 @@ static void test_an_authority_is_retired(void **state)
     net_fixture_close(&f);
 }
 
+/* Whoever holds one open reads along: a watch, a pipe of exec. */
+static void test_streams_of_a_retired_authority_end(void **state)
+{
+    static const long versions[] = {CURL_HTTP_VERSION_1_1, CURL_HTTP_VERSION_2TLS};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(versions); i++) {
+        struct net_fixture f;
+        struct get watch = {.path = "/watch", .version = versions[i]};
+        struct identity alice, other;
+        struct net_tls tls;
+        struct err err = {0};
+
+        net_fixture_open(&f, true, NULL);
+        alice = net_identity(&f, &f.ca, CERT_CLIENT, "alice", NULL);
+        other = net_identity(&f, NULL, CERT_CA, "other-ca", NULL);
+        tls = (struct net_tls){f.leaf.cert_pem, f.leaf.key_pem, f.ca.cert_pem};
+        watch.client = &alice;
+        net_fixture_start(&f, do_get, &watch);
+        while (!f.requests)
+            uv_run(&f.loop, UV_RUN_ONCE);
+        TAILQ_FIRST(&f.server->conns)->peer_expires = 1; /* by its time alone it is not cut off */
+        assert_int_equal(net_set_tls(f.server, &tls, &err), 0);
+        uv_run(&f.loop, UV_RUN_NOWAIT);
+        uv_run(&f.loop, UV_RUN_NOWAIT);
+        assert_int_equal(f.closed, 0);
+        tls.client_ca = other.cert_pem;
+        assert_int_equal(net_set_tls(f.server, &tls, &err), 0);
+        net_fixture_wait(&f);
+        assert_int_not_equal(watch.result, CURLE_OK);
+        assert_int_not_equal(watch.result, CURLE_OPERATION_TIMEDOUT);
+        assert_int_equal(f.closed, 1);
+        free_get(&watch);
+        free_identity(&alice);
+        free_identity(&other);
+        net_fixture_close(&f);
+    }
+}
+
 /* Who showed a certificate gets no ticket: sessions are not resumed into identities. */
 struct resumption {
     const struct identity *client;
@@ -726,6 +765,7 @@ int main(void)
         cmocka_unit_test(test_client_certificates),
         cmocka_unit_test(test_certificate_ends),
         cmocka_unit_test(test_an_authority_is_retired),
+        cmocka_unit_test(test_streams_of_a_retired_authority_end),
         cmocka_unit_test(test_tickets),
         cmocka_unit_test(test_no_tls),
         cmocka_unit_test(test_rotation),
