@@ -22,13 +22,16 @@ struct kubeconfig_secret {
     struct kubeconfigs *all;
     const struct config_kubeconfig *config; /* NULL: `<name>-kubeconfig` */
     const char *account_duty;
-    int64_t renew; /* wall clock, seconds: when its token is replaced; 0: there is none */
+    int64_t issued, renew; /* wall clock, seconds: of its token, and when it is replaced; 0: none */
 };
+
+/* Tokens are valid by the wall clock, which is set and jumps behind a machine that slept. */
+enum { LOOK_MS = 60000 };
 
 struct kubeconfigs {
     struct syncer *syncer;
     struct store_watch *accounts; /* NULL: no Secret is of a service account */
-    int64_t armed;                /* for when the renewal is deferred; 0: it is not */
+    bool looks;                   /* the next look at the tokens is deferred */
     size_t n;                     /* the first is `<name>-kubeconfig` */
     struct kubeconfig_secret items[1 + CONFIG_MOST_KUBECONFIGS];
 };
@@ -45,38 +48,35 @@ static int64_t now_s(const struct kubeconfigs *k)
     return clock_wall_s(vapi_clock(k->syncer->api));
 }
 
-static void on_renewal_due(void *ctx);
+static void look(void *ctx);
 
-/* What is armed for later stays, and finds nothing to do. */
 static void arm(struct kubeconfigs *k)
 {
-    int64_t due = 0, left;
+    bool any = false;
 
-    for (size_t i = 0; i < k->n; i++) {
-        int64_t renew = k->items[i].renew;
-
-        if (renew && (!due || renew < due))
-            due = renew;
-    }
-    if (!due || (k->armed && k->armed <= due))
+    for (size_t i = 0; i < k->n; i++)
+        any |= k->items[i].renew != 0;
+    if (!any || k->looks)
         return;
-    left = due - now_s(k);
-    k->armed = due;
-    syncer_defer_for(k->syncer, on_renewal_due, k, (left > 0 ? left : 0) * 1000);
+    k->looks = true;
+    syncer_defer_for(k->syncer, look, k, LOOK_MS);
 }
 
-static void on_renewal_due(void *ctx)
+/* One that was issued later than now is not valid yet: the clock was set back. */
+static void look(void *ctx)
 {
     struct kubeconfigs *k = ctx;
     int64_t now = now_s(k);
 
-    k->armed = 0;
+    k->looks = false;
     if (syncer_is_closing(k->syncer))
         return;
     for (size_t i = 0; i < k->n; i++) {
-        if (k->items[i].renew && k->items[i].renew <= now) {
-            k->items[i].renew = 0; /* until it is written */
-            sync_publisher_want(k->items[i].publisher);
+        struct kubeconfig_secret *one = &k->items[i];
+
+        if (one->renew && (one->renew <= now || one->issued > now)) {
+            one->renew = 0; /* until it is written */
+            sync_publisher_want(one->publisher);
         }
     }
     arm(k);
@@ -104,8 +104,9 @@ static struct str kept_token(struct kubeconfig_secret *one, struct arena *a, con
     if (!str_eq(claims.service_account_uid, account->uid) || claims.bound_kind.n ||
         claims.n_audiences != 1 || !str_eq(claims.audiences[0], pki_issuer(pki)) ||
         claims.expires - claims.issued != one->config->token_s ||
-        renewal_of(&claims) <= now_s(one->all))
+        renewal_of(&claims) <= now_s(one->all) || claims.issued > now_s(one->all))
         return STR_NULL;
+    one->issued = claims.issued;
     one->renew = renewal_of(&claims);
     return jwt;
 }
@@ -130,6 +131,7 @@ static struct str new_token(struct kubeconfig_secret *one, struct arena *a,
     claims.expires = claims.issued + one->config->token_s;
     if (pki_sign_token(pki, a, &claims, &jwt, err))
         return STR_NULL;
+    one->issued = claims.issued;
     one->renew = renewal_of(&claims);
     return jwt;
 }
