@@ -295,6 +295,7 @@ void store_damage(const struct store *s, struct store_damage *ret)
         .log = s->state.reports & DB_REPORT_LOG,
         .log_missing = s->state.reports & DB_REPORT_LOG_MISSING,
         .own_account = s->state.reports & DB_REPORT_ACCOUNT,
+        .copies_full = d->copies_full,
         .reported_at = s->state.reported_at,
     };
 }

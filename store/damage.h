@@ -44,6 +44,7 @@ struct damage {
     size_t superseded;      /* lost versions that were not the newest */
     bool history;           /* events were lost, so none is kept */
     bool kept;              /* there is a copy of the file as it was found */
+    bool copies_full;       /* at the start, with the copies that it made */
     bool unkept;            /* no copy of the damaged rows was made, so none is removed */
 };
 

@@ -62,6 +62,8 @@ void db_state(const struct db *db, struct db_state *ret);
  * False: the disk does not take it now. It is made then before the first write of a file that was
  * open for reading alone, and once a full disk has room; until the next start its rows stay. */
 bool db_keep_rows(struct db *db, bool these);
+/* There are nine copies of damaged files, or of logs: a further one replaces the newest, .9. */
+bool db_keep_is_full(const struct db *db);
 /* One transaction; durable when it returns 0, and without effect when it returns -1. */
 int db_commit(struct db *db, const struct op *ops, size_t n, struct err *err) MUST_CHECK;
 /* After a commit was answered: moves the log into the file when it has grown. Errors show up in a

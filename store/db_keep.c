@@ -123,6 +123,23 @@ int db_keep_name(const char *file, char **ret, struct err *err)
     return result;
 }
 
+bool db_keep_is_full(const struct db *db)
+{
+    static const char *const files[] = {DB_FILE, DB_LOG_FILE};
+    bool full = false;
+
+    for (size_t i = 0; i < sizeof files / sizeof *files && !full; i++) {
+        char *file = db_path_join(db->dir, files[i]);
+        char *last = numbered(file, "damaged", DB_KEPT);
+
+        if (db_is_there(last, &full, NULL))
+            full = false;
+        mem_free(last);
+        mem_free(file);
+    }
+    return full;
+}
+
 /* Closing any descriptor of the file ends the locks SQLite holds on it, so this one stays open. */
 static int open_raw(struct db *db, struct err *err)
 {

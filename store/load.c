@@ -181,6 +181,7 @@ int store_load(struct store *s, struct db *db, struct err *err)
         s->revision = s->state.revision;
     if (!result)
         result = settle_damage(&l, db, err);
+    s->damage.copies_full = db_keep_is_full(db);
     damage_losses_free(&l.losses);
     mem_free(l.bad);
     s->next = s->revision + 1;

@@ -38,6 +38,7 @@ struct store_damage {
     bool log;            /* the newest writes are lost, though answered: a new life began */
     bool log_missing;    /* the whole log is, and so may be the newest writes; likewise */
     bool own_account;    /* what the file says of itself was damaged: a new life began */
+    bool copies_full;    /* of nine kept copies the newest is replaced by the next; at the start */
     int64_t reported_at; /* when the last of these four was found, Unix seconds; 0: none was */
 };
 void store_damage(const struct store *s, struct store_damage *ret);

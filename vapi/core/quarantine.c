@@ -129,6 +129,9 @@ static void report_store(struct vapi *api)
                   "deleted because its owner is missing");
     report_damage(api, d.history, "store history", "StoreHistoryLost",
                   "events were damaged: the history restarts and watchers list again");
+    report_damage(api, d.copies_full, "store copies", "StoreCopiesFull",
+                  "nine copies of damaged files are kept beside the store: the next one replaces "
+                  "the newest, which ends in .damaged.9; move them elsewhere");
     report_made_good(api, &d);
 }
 

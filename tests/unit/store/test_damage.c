@@ -301,6 +301,50 @@ static void test_removed_rows_are_kept(void **state)
     assert_int_equal(file_size(f, "state.db.damaged.3"), -1);
 }
 
+static bool copies_are_full(struct fixture *f)
+{
+    struct store_damage d;
+
+    fixture_open(f);
+    store_damage(f->store, &d);
+    fixture_close(f);
+    return d.copies_full;
+}
+
+static void put_copy(struct fixture *f, const char *name)
+{
+    FILE *file = fopen(path_in(f, name), "w");
+
+    assert_non_null(file);
+    assert_int_equal(fputs(name, file) < 0 || fclose(file), 0);
+}
+
+/* The first eight stay and the newest does, and it is said before one is replaced. */
+static void test_the_ninth_copy_is_replaced(void **state)
+{
+    struct fixture *f = *state;
+    char name[32] = "state.db.damaged";
+
+    fill(f);
+    for (int i = 1; i < 9; i++) {
+        if (i > 1)
+            snprintf(name, sizeof(name), "state.db.damaged.%d", i);
+        put_copy(f, name);
+    }
+    assert_false(copies_are_full(f));
+    put_copy(f, "state.db.damaged.9");
+    assert_true(copies_are_full(f));
+    damage_row(f, 3); /* of x, whose row before it goes */
+    assert_true(file_size(f, "state.db.damaged.9") > 4096);
+    assert_int_equal(file_size(f, "state.db.damaged.8"), strlen("state.db.damaged.8"));
+    assert_int_equal(file_size(f, "state.db.damaged"), strlen("state.db.damaged"));
+    assert_int_equal(file_size(f, "state.db.damaged.10"), -1);
+    assert_int_equal(unlink(path_in(f, "state.db.damaged.9")), 0);
+    assert_false(copies_are_full(f));
+    put_copy(f, "state.db-wal.damaged.9");
+    assert_true(copies_are_full(f));
+}
+
 static void on_rebuilt(void *ctx, const struct err *err)
 {
     int *rebuilt = ctx;
@@ -618,6 +662,7 @@ int main(void)
                                        TEST(pages),
                                        TEST(every_damaged_file_stays),
                                        TEST(removed_rows_are_kept),
+                                       TEST(the_ninth_copy_is_replaced),
                                        TEST(rebuild),
                                        TEST(both_accounts),
                                        TEST(lost_log_that_cannot_be_looked_at),
