@@ -2,14 +2,18 @@
 /* The host's verdict: what a tenant is about to create, and a resize of a pod, is translated and
  * sent to the host as a dry run, and the host's refusal becomes the tenant's own, at apply time. A
  * deadline decides: a host that is slow or unreachable never delays a request for longer, nor does
- * an exhausted rate of dry runs (dry_run.c): the host checks the real create anyway. Must never
- * refuse a request because this process or the network failed. */
+ * an exhausted rate of dry runs (dry_run.c): the host checks the real create anyway. A pod that the
+ * tenant's own quota of GPUs holds back is not for the host's quota of them to refuse: it waits, or
+ * the exact quota refuses it. Must never refuse a request because this process or the network
+ * failed. */
 
 #include "admission/admission.h"
 #include "core/dry_run.h"
 #include "core/kept.h"
+#include "gpu/ledger.h"
 #include "pods/pods.h"
 #include <assert.h>
+#include <string.h>
 
 #include <sublet/object.h>
 
@@ -18,7 +22,8 @@
 struct verdict {
     unsigned magic;
     struct syncer *syncer;
-    struct arena *arena; /* the request's */
+    struct arena *arena;  /* the request's */
+    const cJSON *creates; /* the pod; NULL: a resize */
     bool is_template, dry_run;
     struct str ns, name;
     void (*done)(void *ctx, const struct err *err);
@@ -163,6 +168,39 @@ static void on_deferred(void *ctx)
     finish(ctx, NULL);
 }
 
+/* Is it a quota that refuses it, of devices alone? The quota is the last that a host asks:
+ * "exceeded quota: q, requested: a=1,b=2, used: a=3,b=4, limited: ...". */
+static bool exceeds_devices(struct str text)
+{
+    static const char QUOTA[] = "exceeded quota: ", LIST[] = ", requested: ";
+    const char *at = memmem(text.p, text.n, QUOTA, strlen(QUOTA));
+    struct str rest, name, amounts;
+
+    rest = at ? str_from(text, (size_t)(at - text.p)) : STR("");
+    at = memmem(rest.p, rest.n, LIST, strlen(LIST));
+    rest = at ? str_from(rest, (size_t)(at - rest.p) + strlen(LIST)) : STR("");
+    do {
+        amounts = str_cut(&rest, ',');
+        name = str_cut(&amounts, '=');
+        if (!str_has_prefix(name, STR("requests.")) || !str_contains(name, STR("/")))
+            return false;
+    } while (rest.n && rest.p[0] != ' ');
+    return true;
+}
+
+/* Then the host does not get it now. A workload that is refused pod by pod is warned of. */
+static bool is_held_back(const struct verdict *v, const struct err *err)
+{
+    struct pool_choice choice;
+    struct err other;
+
+    err_init(&other, v->arena);
+    return v->creates && exceeds_devices(err->message) &&
+           !sync_pod_choose(v->syncer, v->arena, v->creates, &choice, &other) && choice.binding &&
+           !choice.by_claims && !sync_ledger_has_room(v->syncer->ledger, &choice) &&
+           (!v->is_template || choice.binding->over_quota == OVER_QUOTA_QUEUE);
+}
+
 static void judge(struct verdict *v, struct str host_name, const struct err *err)
 {
     struct syncer *s = v->syncer;
@@ -211,7 +249,10 @@ static void on_answer(void *ctx, const struct dry_result *result, const struct e
         return;
     }
     if (sync_dry_run_refused(err)) {
-        judge(v, result->host_name, err);
+        if (is_held_back(v, err))
+            finish(v, NULL);
+        else
+            judge(v, result->host_name, err);
         return;
     }
     if (v->dry_run)
@@ -277,6 +318,7 @@ static bool dry_run_create(struct verdict *v, const cJSON *pod)
 
     if (!translate(v, pod, &host))
         return false;
+    v->creates = pod;
     send_dry_run(v, sync_pod_to_judge(v->syncer, v->arena, host), STR(""));
     return true;
 }

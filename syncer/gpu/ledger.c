@@ -650,6 +650,12 @@ static bool is_held(struct ledger *l, const struct pool_choice *choice, struct s
     return false;
 }
 
+bool sync_ledger_has_room(struct ledger *l, const struct pool_choice *choice)
+{
+    return fits(l, choice) &&
+           (choice->binding->over_quota != OVER_QUOTA_QUEUE || !is_held(l, choice, STR_NULL, NULL));
+}
+
 /* --- charging --- */
 
 /* Has it to wait? What can never fit is refused, whatever overQuota the binding has; what the grant

@@ -43,6 +43,8 @@ bool sync_ledger_charge_of(struct ledger *l, struct str pool, struct str uid, st
 int sync_ledger_charge(struct ledger *l, struct arena *a, const struct pool_choice *choice,
                        const cJSON *object, bool dry_run, bool *ret_queued,
                        struct err *err) MUST_CHECK;
+/* Would what has this choice be charged now, neither refused for want of room nor put in line? */
+bool sync_ledger_has_room(struct ledger *l, const struct pool_choice *choice);
 /* Removes the pod's charge or its place in the queue, and wakes the pods that wait. */
 void sync_ledger_release(struct ledger *l, struct str uid);
 /* Limits were changed: those that wait or were refused, and fit now, are woken. */

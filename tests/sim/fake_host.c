@@ -460,14 +460,18 @@ static bool is_denied(struct fake_host *h, struct wire *w, const struct target *
 /* Source of the message: plugin/pkg/admission/resourcequota/controller.go, checkRequest. */
 static bool exceeds_quota(struct fake_host *h, struct wire *w, const struct target *t)
 {
+    const char *of = h->faults.full_of;
+
     if (!h->faults.full || strcmp(t->plural, h->faults.full) != 0 || strcmp(w->method, "POST") != 0)
         return false;
+    if (!of)
+        of = arena_printf(t->arena, "count/%s", t->plural).p;
     answer(w, 403,
            arena_printf(t->arena,
                         "{\"kind\":\"Status\",\"status\":\"Failure\",\"message\":\"%s \\\"x\\\" is "
-                        "forbidden: exceeded quota: team, requested: count/%s=1, used: count/%s=9, "
-                        "limited: count/%s=9\",\"reason\":\"Forbidden\",\"code\":403}",
-                        t->plural, t->plural, t->plural, t->plural));
+                        "forbidden: exceeded quota: team, requested: %s=1, used: %s=9, "
+                        "limited: %s=9\",\"reason\":\"Forbidden\",\"code\":403}",
+                        t->plural, of, of, of));
     return true;
 }
 

@@ -27,6 +27,7 @@ struct fake_faults {
     const char *deaf;          /* watches of this plural deliver nothing, and do not end */
     const char *slow;          /* to get one object of this plural takes 1.5 s */
     const char *full;          /* a create of this plural exceeds a quota: 403 */
+    const char *full_of;       /* ... of this; NULL: its count */
     bool down;                 /* nothing arrives at all */
     enum host_trouble trouble; /* ... and this is why; none: refused */
     bool unauthorized;         /* it knows our credentials no longer */

@@ -126,6 +126,33 @@ static void test_what_never_fits_is_refused_at_once(void **state)
     sim_free(s);
 }
 
+/* Under a verdict that binds: the host's quota is as full as the tenant's own, which says what
+ * becomes of a pod. */
+static void test_the_hosts_full_quota_refuses_none_that_waits(void **state)
+{
+    struct sim *s = sim_new_ready(46, "policy: {verdict: enforce}\n" LINE(""));
+
+    (void)state;
+    assert_string_equal(refusal(s, "a", GPU(4)), "");
+    sim_until_runs(s, "a");
+    fake_host_faults(s->host)->full = "pods";
+    fake_host_faults(s->host)->full_of = "requests.nvidia.com/gpu";
+    assert_string_equal(refusal(s, "b", GPU(2)), "");
+    until_waits(s, "b:waiting for 2 GPU in pool p: position 1, ahead 0 GPU");
+    assert_non_null(strstr(refusal(s, "large", GPU(5)), "exceeded quota: gpu/p, requested: gpu=5"));
+    fake_host_faults(s->host)->full_of = "requests.cpu";
+    assert_non_null(
+        strstr(refusal(s, "c", GPU(1)), "exceeded quota: team, requested: requests.cpu=1"));
+    fake_host_faults(s->host)->full = NULL;
+    sim_delete(s, "pods", "default", "a", 0);
+    sim_until_runs(s, "b");
+    fake_host_faults(s->host)->full = "pods"; /* and less than the tenant's own */
+    fake_host_faults(s->host)->full_of = "requests.nvidia.com/gpu";
+    assert_non_null(
+        strstr(refusal(s, "d", GPU(2)), "exceeded quota: team, requested: requests.nvidia"));
+    sim_free(s);
+}
+
 /* --- gangs --- */
 
 #define GANGS(binding)                                                                             \
@@ -433,6 +460,7 @@ int main(void)
         cmocka_unit_test(test_a_gang_survives_a_kill),
         cmocka_unit_test(test_an_owner_without_a_plain_uid_has_no_gang),
         cmocka_unit_test(test_what_never_fits_is_refused_at_once),
+        cmocka_unit_test(test_the_hosts_full_quota_refuses_none_that_waits),
         cmocka_unit_test(test_a_strict_line_is_not_overtaken),
         cmocka_unit_test(test_neither_large_nor_small_pods_block_the_others),
         cmocka_unit_test(test_what_can_no_longer_start_holds_no_other),
