@@ -41,8 +41,8 @@ class _Scheduler:
             eventually(lambda p=f"{DEFINITIONS}/{o['metadata']['name']}": any(
                 c["type"] == "Established" and c["status"] == "True" for c in api.get(p).get("status", {}).get("conditions") or []),
                 60, "the definitions of " + self.module)
-        self.prepare()
         try:
+            self.prepare()
             for p in self.processes:
                 p.start()
         except BaseException:
@@ -62,6 +62,9 @@ class _Scheduler:
             self.host.api.raw("DELETE", f"{DEFINITIONS}/{o['metadata']['name']}")
         for p in self.ports:
             p.close()
+        names = {o["metadata"]["name"] for o in self.definitions}
+        eventually(lambda: not names & {o["metadata"]["name"] for o in self.host.api.get(DEFINITIONS)["items"]},
+                   60, "the definitions gone, for those who make them again")
 
     def port(self):
         self.ports.append(Port())
@@ -121,6 +124,8 @@ class Kai(_Scheduler):
         for name in self.CLASSES:
             self.host.api.raw("DELETE", f"{PRIORITIES}/{name}")
         self.host.delete_namespace("kai-resource-reservation")
+        eventually(lambda: "kai-resource-reservation" not in {o["metadata"]["name"] for o in self.host.api.get("/api/v1/namespaces")["items"]},
+                   60, "its namespace gone")
 
     def queue(self, name, gpus):
         """Pods run in queues that have a parent alone."""
