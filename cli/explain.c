@@ -133,6 +133,8 @@ static void print_answer(struct explain *e, const cJSON *object, const cJSON *an
         printf("the virtual cluster refuses it: %.*s\n", STR_F(refusal));
     if (!host && !refusal.n)
         printf("it has no object on the host\n");
+    else if (host && json_true(json_get(answer, "waits")))
+        printf("it waits in the line of the pool: the host gets it when GPUs come free\n");
     else if (host)
         printf("%s%.*s\n",
                verdict.n   ? "the host refuses it: "

@@ -12,6 +12,7 @@
 #include "objects/down.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include <sublet/api_version.h>
 #include <sublet/json_build.h>
@@ -29,6 +30,7 @@ struct explain {
     cJSON *object;  /* as written, as stored or as admitted */
     cJSON *subject; /* what is translated: the object, or the pod of its template */
     cJSON *host;    /* NULL: there is none */
+    bool waits;     /* in the line, for GPUs to come free */
     cJSON *answer;
     struct err err;
     syncer_answer_cb done;
@@ -69,6 +71,19 @@ static void show_gate(struct explain *e, struct str body)
     json_set_bool(e->arena, queue, "gated", gated);
 }
 
+/* A dry run has a name of its own. */
+static struct str under_its_name(const struct explain *e, struct str text, struct str dry_run)
+{
+    const char *at = dry_run.n ? memmem(text.p, text.n, dry_run.p, dry_run.n) : NULL;
+    size_t before = at ? (size_t)(at - text.p) : 0;
+
+    if (!at)
+        return text;
+    return arena_printf(e->arena, "%.*s%.*s%.*s", STR_F(str_sub(text, 0, before)),
+                        STR_F(json_str_at(e->host, "metadata.name")),
+                        STR_F(str_from(text, before + dry_run.n)));
+}
+
 static void on_verdict(void *ctx, const struct dry_result *result, const struct err *err)
 {
     struct explain *e = ctx;
@@ -78,8 +93,11 @@ static void on_verdict(void *ctx, const struct dry_result *result, const struct 
         show_gate(e, result->body);
     if (result->dropped.n)
         json_set_str(e->arena, e->answer, "without", result->dropped);
-    if (err && sync_dry_run_refused(err))
-        json_set_str(e->arena, e->answer, "verdict", err->message);
+    if (err && e->waits && sync_verdict_is_of_devices(err))
+        json_set_bool(e->arena, e->answer, "waits", true);
+    else if (err && sync_dry_run_refused(err))
+        json_set_str(e->arena, e->answer, "verdict",
+                     under_its_name(e, err->message, result->host_name));
     else if (err)
         json_set_str(e->arena, e->answer, "verdict",
                      arena_printf(e->arena, "not judged: %.*s", STR_F(err->message)));
@@ -129,6 +147,9 @@ static void show_pool(struct explain *e, const struct pool_choice *choice)
 
     if (!b)
         return;
+    e->waits = b->over_quota == OVER_QUOTA_QUEUE && !choice->by_claims &&
+               !sync_ledger_charged(e->syncer->ledger, sync_uid(e->subject)).n &&
+               !sync_ledger_has_room(e->syncer->ledger, choice);
     json_set(
         a, e->answer, "pool",
         json_object(a, JSON("name", b->pool->name), JSON_NONEMPTY("binding", b->object),

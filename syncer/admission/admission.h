@@ -15,6 +15,9 @@ void sync_verdict_request(struct syncer *s, struct arena *a, const struct resour
 
 /* The pod, or the pod of a workload's template, under its name; NULL: it has none. */
 cJSON *sync_verdict_pod(struct arena *a, const struct resource *r, const cJSON *object);
+/* Is it a quota of the host that refuses, of devices alone? The quota is the last that a host asks:
+ * "exceeded quota: q, requested: a=1,b=2, used: a=3,b=4, limited: ...". */
+bool sync_verdict_is_of_devices(const struct err *refusal);
 
 /* --- usage.c --- */
 /* See gpu_usage of struct vapi_hooks. */

@@ -168,11 +168,10 @@ static void on_deferred(void *ctx)
     finish(ctx, NULL);
 }
 
-/* Is it a quota that refuses it, of devices alone? The quota is the last that a host asks:
- * "exceeded quota: q, requested: a=1,b=2, used: a=3,b=4, limited: ...". */
-static bool exceeds_devices(struct str text)
+bool sync_verdict_is_of_devices(const struct err *refusal)
 {
     static const char QUOTA[] = "exceeded quota: ", LIST[] = ", requested: ";
+    struct str text = refusal->message;
     const char *at = memmem(text.p, text.n, QUOTA, strlen(QUOTA));
     struct str rest, name, amounts;
 
@@ -195,7 +194,7 @@ static bool is_held_back(const struct verdict *v, const struct err *err)
     struct err other;
 
     err_init(&other, v->arena);
-    return v->creates && exceeds_devices(err->message) &&
+    return v->creates && sync_verdict_is_of_devices(err) &&
            !sync_pod_choose(v->syncer, v->arena, v->creates, &choice, &other) && choice.binding &&
            !choice.by_claims && !sync_ledger_has_room(v->syncer->ledger, &choice) &&
            (!v->is_template || choice.binding->over_quota == OVER_QUOTA_QUEUE);

@@ -98,12 +98,34 @@ def test_the_verdict_of_both_sides(tenant, pools, host):
              "spec": {"hard": {"count/configmaps": "0", "pods": "0"}}}
     host.api.post(f"/api/v1/namespaces/{vc.namespace}/resourcequotas", quota)
     code, out, _ = eventually(lambda: (lambda r: r[0] == 1 and r)(explain(vc, pod())), 30, "the host's quota")
-    assert "the host refuses it: " in out and "exceeded quota: none" in out
+    assert "the host refuses it: " in out and "exceeded quota: none" in out and "verdict-" not in out
     code, out, _ = explain(vc, pod(hostNetwork=True))
     assert code == 1 and "the virtual cluster refuses it: " in out and "hostNetwork=true" in out
     assert "on the host" not in out
     code, out, _ = explain(vc, pod(namespace="nowhere"))
     assert code == 1 and 'namespaces "nowhere" not found' in out
+
+
+def test_a_pod_that_waits(tenant, pools, host):
+    """The host's quota of devices is as full as the limit of the pool, and refuses no pod that has to wait for both."""
+    config = dict(pools, bindings=[{"pool": "shared", "guarantee": "1", "burst": "1", "overQuota": "queue"}], policy={"verdict": "enforce"})
+    vc = tenant("research", config)
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "devices", "namespace": vc.namespace},
+             "spec": {"hard": {"requests.nvidia.com/gpu": "2"}}}
+    host.api.post(f"/api/v1/namespaces/{vc.namespace}/resourcequotas", quota)
+    for i in (1, 2):
+        vc.kubectl.apply(gpu_pod(name=f"holds-{i}"))
+    eventually(lambda: len(vc.host_pods()) == 2, 60, "the host pods")
+
+    def says():
+        code, out, _ = explain(vc, gpu_pod(name="late"))
+        last = out.splitlines()[-1]
+        return code == 0 and last == "it waits in the line of the pool: the host gets it when GPUs come free" and out
+    out = eventually(says, 30, "the host's quota to be full")
+    assert "pool shared: requested 1 GPU, used 2, limit 2" in out
+    vc.kubectl.apply(gpu_pod(name="late"))  # and so it does, where the host's verdict binds
+    eventually(lambda: "waiting for 1 GPU in pool shared: position 1" in vc.kubectl("describe", "pod", "late"), 30, "its place")
+    assert says() and len(vc.host_pods()) == 2
 
 
 def test_other_kinds(tenant):
