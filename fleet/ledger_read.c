@@ -7,6 +7,8 @@
 
 #include <stdlib.h>
 
+#include <sublet/buf.h>
+
 #define MOST_INTERNED 65536 /* strings; of what is different in each row no more is gained */
 
 int ledger_failed(sqlite3 *db, const char *doing, struct err *err)
@@ -112,32 +114,92 @@ static void read_hold(struct ledger_reading *r, sqlite3_stmt *s)
     h->estimated = sqlite3_column_int(s, 15);
 }
 
+/* Rows of a node and pool, or of the prices of a pool, in the order of ids, each of which holds
+ * until the next one. Of those that begin by the begin of the period the last one is needed, and
+ * those that follow until its end; the first one in any case, before which it is as it says. A row
+ * that is earlier than the one before it holds from the same moment as that. */
+struct track {
+    struct map_entry by_name;
+    size_t first; /* its place among the records */
+    bool begun;   /* a row is later than the begin */
+    bool past;    /* ... than the end */
+};
+
+static struct track *track_of(struct ledger_reading *r, struct map *tracks, struct str a,
+                              struct str b)
+{
+    struct buf name = BUF_INIT(0);
+    struct map_entry *e;
+    struct track *t;
+
+    buf_printf(&name, "%.*s\n%.*s", STR_F(a), STR_F(b));
+    e = map_get(tracks, buf_str(&name));
+    if (!e) {
+        t = ARENA_NEW(r->a, struct track);
+        t->first = SIZE_MAX;
+        e = &t->by_name;
+        map_put(tracks, e, arena_str(r->a, buf_str(&name)));
+    }
+    buf_fini(&name);
+    return CONTAINER(e, struct track, by_name);
+}
+
+/* Where among n records the row goes: the place of the one before it, or behind them all. False: it
+ * is not needed. */
+static bool place_of(struct ledger_reading *r, struct track *t, int64_t from_us, size_t n,
+                     size_t *ret)
+{
+    bool is_first = t->first == SIZE_MAX;
+
+    t->begun |= from_us > r->from_us;
+    t->past |= from_us > r->until_us;
+    if (t->past && !is_first)
+        return false;
+    *ret = is_first || t->begun ? n : t->first;
+    if (is_first)
+        t->first = n;
+    return true;
+}
+
 static void read_capacity(struct ledger_reading *r, sqlite3_stmt *s)
 {
     struct fleet_records *all = r->records;
+    struct track *t = track_of(r, &r->nodes, column_str(s, 0), column_str(s, 1));
+    size_t at;
 
-    ARENA_GROW(r->rows, all->capacities, all->n_capacities, r->caps[1]);
-    all->capacities[all->n_capacities++] =
-        (struct fleet_capacity){.node = shared(r, s, 0),
-                                .pool = shared(r, s, 1),
-                                .product = shared(r, s, 2),
-                                .from_us = sqlite3_column_int64(s, 3),
-                                .total = fraction(s, 4),
-                                .unhealthy = fraction(s, 6),
-                                .down = sqlite3_column_int(s, 8),
-                                .estimated = sqlite3_column_int(s, 9)};
+    if (!place_of(r, t, sqlite3_column_int64(s, 3), all->n_capacities, &at))
+        return;
+    if (at == all->n_capacities) {
+        ARENA_GROW(r->rows, all->capacities, all->n_capacities, r->caps[1]);
+        all->n_capacities++;
+    }
+    all->capacities[at] = (struct fleet_capacity){.node = shared(r, s, 0),
+                                                  .pool = shared(r, s, 1),
+                                                  .product = shared(r, s, 2),
+                                                  .from_us = sqlite3_column_int64(s, 3),
+                                                  .total = fraction(s, 4),
+                                                  .unhealthy = fraction(s, 6),
+                                                  .down = sqlite3_column_int(s, 8),
+                                                  .estimated = sqlite3_column_int(s, 9)};
 }
 
 static void read_price(struct ledger_reading *r, sqlite3_stmt *s)
 {
     struct fleet_records *all = r->records;
+    struct track *t = track_of(r, &r->priced, column_str(s, 0), STR(""));
+    size_t at;
 
-    ARENA_GROW(r->rows, all->prices, all->n_prices, r->caps[2]);
-    all->prices[all->n_prices++] = (struct fleet_price){.pool = string(r, s, 0),
-                                                        .from_us = sqlite3_column_int64(s, 1),
-                                                        .price = fraction(s, 2),
-                                                        .currency = string(r, s, 4),
-                                                        .borrow = fraction(s, 5)};
+    if (!place_of(r, t, sqlite3_column_int64(s, 1), all->n_prices, &at))
+        return;
+    if (at == all->n_prices) {
+        ARENA_GROW(r->rows, all->prices, all->n_prices, r->caps[2]);
+        all->n_prices++;
+    }
+    all->prices[at] = (struct fleet_price){.pool = shared(r, s, 0),
+                                           .from_us = sqlite3_column_int64(s, 1),
+                                           .price = fraction(s, 2),
+                                           .currency = shared(r, s, 4),
+                                           .borrow = fraction(s, 5)};
 }
 
 static void read_guarantee(struct ledger_reading *r, sqlite3_stmt *s)
@@ -360,6 +422,8 @@ void ledger_reading_close(struct ledger_reading *r)
 {
     map_clear(&r->interned);
     map_clear(&r->pools);
+    map_clear(&r->nodes);
+    map_clear(&r->priced);
     mem_free(r->ids);
     mem_free(r->spans);
     sqlite3_finalize(r->hold);

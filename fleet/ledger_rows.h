@@ -34,6 +34,7 @@ struct ledger_reading {
     bool too_many; /* holds for the arena's limit */
     bool old;      /* of format 1 */
     struct map interned;
+    struct map nodes, priced; /* of struct track */
     struct ledger_span *spans;
     size_t n_spans;
     struct map pools; /* of the spans */

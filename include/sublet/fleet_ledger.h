@@ -42,8 +42,9 @@ int ledger_set_seen(struct ledger *l, int64_t now_us, struct err *err) MUST_CHEC
 int ledger_commit(struct ledger *l, struct err *err) MUST_CHECK;
 
 /* The committed records of one moment, also while another process writes: all but holds that ended
- * before from_us or began after until_us, and guarantees that another one followed by from_us or
- * that are later than until_us. From LEDGER_OPEN on: holds that have not ended, last guarantees. */
+ * before from_us or began after until_us, and capacities, prices and guarantees that another one
+ * followed by from_us or that are later than until_us (but the first of a node's capacities and of
+ * a pool's prices). From LEDGER_OPEN on: holds that have not ended, the last of the others. */
 #define LEDGER_OPEN INT64_MAX
 int ledger_read(struct arena *a, struct str directory, int64_t from_us, int64_t until_us,
                 struct fleet_records *ret, struct err *err) MUST_CHECK;

@@ -71,6 +71,95 @@ static void reads_what_a_period_needs(void **state)
     }
 }
 
+/* One that a clock wrote with an earlier time takes effect where the one before it did. */
+static void reads_the_capacities_of_a_period(void **state)
+{
+    static const struct {
+        int64_t from, until;
+        const char *read; /* nodes, and what each had */
+    } periods[] = {
+        {0, INT64_MAX, "a1 b7 a2 a3 b8 a4 a5 "},
+        {LEDGER_OPEN, INT64_MAX, "a5 b8 "},
+        {BEGIN, INT64_MAX, "a1 b7 a2 a3 b8 a4 a5 "},
+        {BEGIN + 25 * SECOND, INT64_MAX, "a3 b7 b8 a4 a5 "},
+        {BEGIN + 25 * SECOND, BEGIN + 35 * SECOND, "a3 b7 b8 "},
+        {BEGIN + 20 * SECOND, BEGIN + 25 * SECOND, "a3 b7 "},
+        {BEGIN + 45 * SECOND, BEGIN + 50 * SECOND, "a5 b8 "},
+        {0, BEGIN + 5 * SECOND, "a1 b7 "},
+        {0, BEGIN - 1, "a1 b7 "}, /* that there is such a node */
+    };
+    static const struct {
+        const char *node;
+        int64_t after, total;
+    } changes[] = {
+        {"a", 0, 1},  {"b", 0, 7},  {"a", 10, 2}, {"a", 20, 3},
+        {"b", 30, 8}, {"a", 40, 4}, {"a", 15, 5},
+    };
+    struct world *w = *state;
+    struct fleet_records r;
+
+    for (size_t i = 0; i < COUNT(changes); i++) {
+        struct fleet_capacity c = {.node = str_c(changes[i].node),
+                                   .pool = STR("a100"),
+                                   .from_us = BEGIN + changes[i].after * SECOND,
+                                   .total = {changes[i].total, 1},
+                                   .unhealthy = {0, 1}};
+
+        assert_int_equal(ledger_add_capacity(w->ledger, &c, &w->err), 0);
+    }
+    assert_int_equal(ledger_commit(w->ledger, &w->err), 0);
+    for (size_t i = 0; i < COUNT(periods); i++) {
+        struct buf got = BUF_INIT(0);
+
+        assert_int_equal(
+            ledger_read(w->a, str_c(w->directory), periods[i].from, periods[i].until, &r, &w->err),
+            0);
+        for (size_t k = 0; k < r.n_capacities; k++)
+            buf_printf(&got, "%.*s%lld ", STR_F(r.capacities[k].node),
+                       (long long)r.capacities[k].total.num);
+        assert_str(buf_str(&got), periods[i].read);
+        buf_fini(&got);
+    }
+}
+
+/* What ran before the first price costs as much as that. */
+static void reads_the_prices_of_a_period(void **state)
+{
+    static const struct {
+        int64_t from, until;
+        const char *read;
+    } periods[] = {
+        {0, INT64_MAX, "5/2 3 4 "},
+        {LEDGER_OPEN, INT64_MAX, "4 "},
+        {BEGIN + 15 * SECOND, BEGIN + 18 * SECOND, "3 "},
+        {BEGIN + 15 * SECOND, BEGIN + 25 * SECOND, "3 4 "},
+        {0, BEGIN - 1, "5/2 "},
+    };
+    struct world *w = *state;
+    struct fleet_records r;
+
+    for (int i = 1; i < 3; i++) {
+        struct fleet_price p = {.pool = STR("a100"),
+                                .currency = STR("USD"),
+                                .from_us = BEGIN + i * 10 * SECOND,
+                                .price = {2 + i, 1}};
+
+        assert_int_equal(ledger_add_price(w->ledger, &p, &w->err), 0);
+    }
+    assert_int_equal(ledger_commit(w->ledger, &w->err), 0);
+    for (size_t i = 0; i < COUNT(periods); i++) {
+        struct buf got = BUF_INIT(0);
+
+        assert_int_equal(
+            ledger_read(w->a, str_c(w->directory), periods[i].from, periods[i].until, &r, &w->err),
+            0);
+        for (size_t k = 0; k < r.n_prices; k++)
+            buf_printf(&got, "%.*s ", STR_F(exact_fraction(w->a, exact_of(r.prices[k].price))));
+        assert_str(buf_str(&got), periods[i].read);
+        buf_fini(&got);
+    }
+}
+
 static void reads_the_guarantees_of_a_period(void **state)
 {
     static const struct {
@@ -303,6 +392,8 @@ int main(void)
         TEST(written_twice_is_there_once),
         TEST(reads_what_a_period_needs),
         TEST(reads_the_guarantees_of_a_period),
+        TEST(reads_the_capacities_of_a_period),
+        TEST(reads_the_prices_of_a_period),
         TEST(what_was_not_committed_is_not_there),
         TEST(rows_cannot_be_changed),
         TEST(has_one_writer_and_many_readers),

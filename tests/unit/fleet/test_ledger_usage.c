@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A report that reads its holds in parts says to the bit what one says that reads them at once, and
- * one of the guarantees of its period what one of all guarantees says: histories over months with
- * prices, guarantees, labels, nodes that fail and what pods did, wherever the parts are cut. */
+ * one of the guarantees, capacities and prices of its period what one of all of them says:
+ * histories over months with prices, guarantees, labels, nodes that fail, a clock that is set back
+ * and what pods did, wherever the parts are cut. */
 #include "world.h"
 
 #include <sublet/fleet_report.h>
@@ -21,7 +22,7 @@ struct history {
     struct world w;
     uint64_t seed;
     int64_t now, n_holds;
-    size_t left_out; /* guarantees that periods did not need */
+    size_t left_out[3]; /* guarantees, capacities and prices that periods did not need */
 };
 
 static struct str pick(struct history *h, const char *const *of, int64_t n)
@@ -70,7 +71,7 @@ static void add_capacity(struct history *h)
     struct fleet_capacity c = {.node = pick(h, NODES, COUNT(NODES)),
                                .pool = pick(h, POOLS, 1), /* the other one has none on record */
                                .product = STR("A100"),
-                               .from_us = h->now,
+                               .from_us = h->now - BELOW(&h->seed, 2) * BELOW(&h->seed, 9 * DAY),
                                .total = {total, 1},
                                .unhealthy = {total / 4, 1},
                                .down = BELOW(&h->seed, 4) == 0};
@@ -141,19 +142,26 @@ static struct str printed(struct history *h, const struct usage *u, unsigned col
     return text;
 }
 
-/* With the guarantees of all time, of which the period needs some. */
-static struct str with_all_guarantees(struct history *h, struct fleet_records records, int64_t from,
-                                      int64_t until, unsigned columns)
+/* With the guarantees, capacities and prices of all time, of which the period needs some. */
+static struct str with_all(struct history *h, struct fleet_records records, int64_t from,
+                           int64_t until, unsigned columns)
 {
     struct world *w = &h->w;
     struct fleet_records all;
     struct usage u;
 
     DO(ledger_read(w->a, str_c(w->directory), 0, INT64_MAX, &all, &w->err));
-    assert_true(records.n_guarantees <= all.n_guarantees);
-    h->left_out += all.n_guarantees - records.n_guarantees;
+    assert_true(records.n_guarantees <= all.n_guarantees &&
+                records.n_capacities <= all.n_capacities && records.n_prices <= all.n_prices);
+    h->left_out[0] += all.n_guarantees - records.n_guarantees;
+    h->left_out[1] += all.n_capacities - records.n_capacities;
+    h->left_out[2] += all.n_prices - records.n_prices;
     records.guarantees = all.guarantees;
     records.n_guarantees = all.n_guarantees;
+    records.capacities = all.capacities;
+    records.n_capacities = all.n_capacities;
+    records.prices = all.prices;
+    records.n_prices = all.n_prices;
     DO(fleet_usage_compute(w->a, &records, from, until, columns, &u, &w->err));
     return printed(h, &u, columns);
 }
@@ -174,8 +182,8 @@ static void compare(struct history *h, int64_t from, int64_t until, unsigned col
     DO(ledger_read(w->a, q.directory, from, until, &records, &w->err));
     records.label = q.label;
     DO(fleet_usage_compute(w->a, &records, from, until, columns, &whole, &w->err));
-    if (!str_eq(printed(h, &whole, columns), with_all_guarantees(h, records, from, until, columns)))
-        fail_msg("the guarantees of the period are not enough, columns %x", columns);
+    if (!str_eq(printed(h, &whole, columns), with_all(h, records, from, until, columns)))
+        fail_msg("what was read of the period is not enough, columns %x", columns);
     for (size_t i = 0; i < COUNT(sizes); i++) {
         q.holds = sizes[i];
         DO(ledger_usage(&q, &parts, &w->err));
@@ -200,7 +208,8 @@ static void parts_are_the_whole(void **state)
         compare(&h, BEGIN + 20 * DAY, BEGIN + 70 * DAY, 1u << USAGE_POOL | 1u << USAGE_MONTH);
         compare(&h, BEGIN + 20 * DAY, BEGIN + 70 * DAY, 1u << USAGE_TENANT | 1u << USAGE_LABEL);
         compare(&h, BEGIN + 80 * DAY, INT64_MAX, (1u << N_USAGE_COLUMNS) - 1);
-        assert_true(h.left_out > 0);
+        compare(&h, BEGIN + DAY, BEGIN + 4 * DAY, 1u << USAGE_POOL | 1u << USAGE_NODE);
+        assert_true(h.left_out[0] > 0 && h.left_out[1] > 0 && h.left_out[2] > 0);
         world_close(&h.w);
     }
 }
