@@ -55,6 +55,7 @@ struct viewer {
     struct net_exchange *x;
     struct str token; /* on the heap */
     struct str ns;    /* on the heap: of a tenant's own series; empty: the page's */
+    struct str peer;  /* the same */
     struct review *review;
     bool events, streaming;
     int64_t allowed_ms;  /* the last verdict in its favour */
@@ -265,6 +266,7 @@ static void viewer_free(void *ctx)
     if (v->ns.n) {
         p->n_tenants--;
         mem_free(v->ns.p);
+        mem_free(v->peer.p);
         mem_free(v);
         return;
     }
@@ -445,7 +447,8 @@ static void on_reviewed(void *ctx, enum review_verdict verdict, struct str why)
     v->review = NULL;
     v->allowed_ms = clock_mono_ms(v->page->o.clock);
     if (v->ns.n && verdict != REVIEW_UNKNOWN)
-        fleet_review_rates_note(v->page->fetching, v->ns, v->token, verdict == REVIEW_ALLOWED);
+        fleet_review_rates_note(v->page->fetching, v->ns, v->token, v->peer,
+                                verdict == REVIEW_ALLOWED);
     decide(v, verdict, why);
 }
 
@@ -459,7 +462,7 @@ static struct review *ask(struct viewer *v)
     enum review_leave leave = REVIEW_OF_UNKNOWN;
 
     if (v->ns.n)
-        leave = fleet_review_rates_take(p->fetching, v->ns, v->token, now);
+        leave = fleet_review_rates_take(p->fetching, v->ns, v->token, v->peer, now);
     else if (!token_bucket_take(&p->viewing, &views, now))
         leave = REVIEW_NOT_NOW;
     if (leave == REVIEW_NOT_NOW)
@@ -467,16 +470,26 @@ static struct review *ask(struct viewer *v)
     return fleet_reviews_ask(p->reviews, v->token, v->ns, leave == REVIEW_OF_KNOWN, on_reviewed, v);
 }
 
-static void begin(struct page *p, struct net_exchange *x, struct str token, bool events,
+static struct str token_of(const struct net_request *r)
+{
+    struct str bearer = STR("Bearer "), given = net_header(r, "authorization");
+
+    return str_has_prefix(given, bearer) ? str_trim(str_from(given, bearer.n)) : STR_NULL;
+}
+
+static void begin(struct page *p, struct net_exchange *x, const struct net_request *r, bool events,
                   struct str ns)
 {
+    struct str token = token_of(r);
     struct viewer *v = NEW(struct viewer);
     enum review_verdict verdict;
 
     *v = (struct viewer){.page = p, .x = x, .token = mem_str(token), .events = events};
     LIST_INSERT_HEAD(&p->viewers, v, all);
-    if (ns.n)
+    if (ns.n) {
         v->ns = mem_str(ns);
+        v->peer = mem_str(r->peer);
+    }
     *(ns.n ? &p->n_tenants : &p->n_viewers) += 1;
     net_on(x, viewer_free, on_drained, v);
     if (fleet_reviews_recall(p->reviews, token, ns, &verdict, &v->allowed_ms)) {
@@ -492,13 +505,6 @@ static void begin(struct page *p, struct net_exchange *x, struct str token, bool
 }
 
 /* --- requests --- */
-
-static struct str token_of(const struct net_request *r)
-{
-    struct str bearer = STR("Bearer "), given = net_header(r, "authorization");
-
-    return str_has_prefix(given, bearer) ? str_trim(str_from(given, bearer.n)) : STR_NULL;
-}
 
 static const struct fleet_page_file *file_of(struct str path)
 {
@@ -541,7 +547,7 @@ static void on_request(void *ctx, struct net_exchange *x, const struct net_reque
     else if (ns.n ? p->n_tenants >= MOST_TENANTS : p->n_viewers >= MOST_VIEWERS)
         refuse(x, &ERR_TOO_MANY_REQUESTS, STR("too many look already; try again"));
     else
-        begin(p, x, token_of(r), events, ns);
+        begin(p, x, r, events, ns);
 }
 
 /* --- life --- */

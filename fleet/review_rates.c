@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rates of reviews by namespace. Must keep no token, only its SHA-256, and never grow with the
- * names that callers invent. */
+/* Rates of reviews by namespace and address. A process has another token each hour: by its address
+ * it is known before the host has seen the next one. Must keep no token, only its SHA-256, and
+ * never grow with the names that callers invent, nor with the addresses they have. */
 #include "review_rates.h"
 
+#include <arpa/inet.h>
 #include <assert.h>
 #include <string.h>
 
@@ -12,20 +14,36 @@
 
 #define RATES_MAGIC     0x72726174u
 #define MOST_NAMESPACES 10000
+#define MOST_ADDRESSES  10000
 
 static const struct token_rate OF_ALL = {.burst = 40, .n = 20, .period = 1000};
+/* An address alone takes half of what a namespace has; many tenants may come from one. */
+static const struct token_rate OF_NAMESPACE = {.burst = 16, .n = 4, .period = 1000};
+static const struct token_rate OF_ADDRESS = {.burst = 8, .n = 2, .period = 1000};
 static const struct token_rate OF_ONE = {.burst = 4, .n = 1, .period = 2000};
 
+/* Of IPv6 the network, of which a machine has all. */
+struct address {
+    char bytes[INET6_ADDRSTRLEN];
+    size_t n;
+};
 struct rate {
     struct map_entry by_ns;
     struct str ns; /* on the heap */
-    struct token_bucket known, unknown;
-    bool has_known;
+    struct token_bucket known, home, unknown;
+    bool has_known, has_home;
     unsigned char token[32]; /* the hash of the known one */
+    struct address at;       /* where one that was permitted came from last */
+};
+/* Of one that sends tokens that are not known. */
+struct stranger {
+    struct map_entry by_address;
+    struct address address;
+    struct token_bucket bucket;
 };
 struct fleet_review_rates {
     unsigned magic;
-    struct map by_ns;
+    struct map by_ns, strangers;
     struct token_bucket unknown; /* of all namespaces */
 };
 
@@ -36,6 +54,63 @@ struct fleet_review_rates *fleet_review_rates_new(void)
     r->magic = RATES_MAGIC;
     return r;
 }
+
+/* --- addresses --- */
+
+static struct address address_of(struct str peer)
+{
+    struct str host = str_sub(peer, 0, str_rfind(peer, ':'));
+    struct address ret = {.n = 0};
+    struct in6_addr six;
+    char text[INET6_ADDRSTRLEN];
+
+    if (host.n > 2 && host.p[0] == '[')
+        host = str_sub(host, 1, host.n - 2);
+    if (host.n >= sizeof(text))
+        return ret;
+    memcpy(text, host.p, host.n);
+    text[host.n] = '\0';
+    if (inet_pton(AF_INET6, text, &six) == 1 && !IN6_IS_ADDR_V4MAPPED(&six)) {
+        ret.n = 8;
+        memcpy(ret.bytes, &six, ret.n);
+        return ret;
+    }
+    ret.n = host.n;
+    memcpy(ret.bytes, text, ret.n);
+    return ret;
+}
+
+static struct str address_str(const struct address *a)
+{
+    return (struct str){a->bytes, a->n};
+}
+
+static void drop_stranger(void *ctx, struct map_entry *e)
+{
+    struct fleet_review_rates *r = ctx;
+    struct stranger *one = CONTAINER(e, struct stranger, by_address);
+
+    map_remove(&r->strangers, e);
+    mem_free(one);
+}
+
+/* Once there are too many, all have theirs anew: the rate of all bounds them. */
+static struct token_bucket *bucket_of(struct fleet_review_rates *r, const struct address *a)
+{
+    struct map_entry *e = map_get(&r->strangers, address_str(a));
+    struct stranger *one;
+
+    if (e)
+        return &CONTAINER(e, struct stranger, by_address)->bucket;
+    if (map_count(&r->strangers) >= MOST_ADDRESSES)
+        map_each(&r->strangers, drop_stranger, r);
+    one = NEW(struct stranger);
+    one->address = *a;
+    map_put(&r->strangers, &one->by_address, address_str(&one->address));
+    return &one->bucket;
+}
+
+/* --- namespaces --- */
 
 static void drop(struct fleet_review_rates *r, struct rate *one)
 {
@@ -48,7 +123,7 @@ static void drop_unknown(void *ctx, struct map_entry *e)
 {
     struct rate *one = CONTAINER(e, struct rate, by_ns);
 
-    if (!one->has_known)
+    if (!one->has_home)
         drop(ctx, one);
 }
 
@@ -63,6 +138,7 @@ struct fleet_review_rates *fleet_review_rates_free(struct fleet_review_rates *r)
         return NULL;
     assert(r->magic == RATES_MAGIC);
     map_each(&r->by_ns, drop_any, r);
+    map_each(&r->strangers, drop_stranger, r);
     r->magic = 0;
     return mem_free(r);
 }
@@ -90,9 +166,15 @@ static bool is_known(const struct rate *one, const unsigned char hash[32])
     return one->has_known && !memcmp(one->token, hash, sizeof(one->token));
 }
 
-enum review_leave fleet_review_rates_take(struct fleet_review_rates *r, struct str ns,
-                                          struct str token, int64_t now_ms)
+static bool is_home(const struct rate *one, const struct address *a)
 {
+    return one->has_home && str_eq(address_str(&one->at), address_str(a));
+}
+
+enum review_leave fleet_review_rates_take(struct fleet_review_rates *r, struct str ns,
+                                          struct str token, struct str peer, int64_t now_ms)
+{
+    struct address from = address_of(peer);
     struct rate *one = rate_of(r, ns);
     unsigned char hash[32];
 
@@ -102,26 +184,32 @@ enum review_leave fleet_review_rates_take(struct fleet_review_rates *r, struct s
     sha256(token, hash);
     if (is_known(one, hash))
         return token_bucket_take(&one->known, &OF_ONE, now_ms) ? REVIEW_OF_KNOWN : REVIEW_NOT_NOW;
-    return token_bucket_take(&one->unknown, &OF_ONE, now_ms) &&
+    if (is_home(one, &from) && token_bucket_take(&one->home, &OF_ONE, now_ms))
+        return REVIEW_OF_KNOWN;
+    return token_bucket_take(bucket_of(r, &from), &OF_ADDRESS, now_ms) &&
+                   token_bucket_take(&one->unknown, &OF_NAMESPACE, now_ms) &&
                    token_bucket_take(&r->unknown, &OF_ALL, now_ms)
                ? REVIEW_OF_UNKNOWN
                : REVIEW_NOT_NOW;
 }
 
 void fleet_review_rates_note(struct fleet_review_rates *r, struct str ns, struct str token,
-                             bool permitted)
+                             struct str peer, bool permitted)
 {
     struct map_entry *e = map_get(&r->by_ns, ns);
     struct rate *one = e ? CONTAINER(e, struct rate, by_ns) : NULL;
     unsigned char hash[32];
 
     assert(r->magic == RATES_MAGIC);
+    if (!one && permitted) /* it made room for names that callers invented meanwhile */
+        one = rate_of(r, ns);
     if (!one)
         return;
     sha256(token, hash);
     if (permitted) {
         memcpy(one->token, hash, sizeof(one->token));
-        one->has_known = true;
+        one->at = address_of(peer);
+        one->has_known = one->has_home = true;
     } else if (is_known(one, hash)) {
         one->has_known = false;
     }
