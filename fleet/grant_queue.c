@@ -72,14 +72,21 @@ static struct str by_template(const struct grant_state *s, struct str ns, size_t
     return arena_printf(s->a, "%.*s%.*s", STR_F(name), STR_F(template));
 }
 
-struct str grant_queue_name_why(const struct grant_state *s, struct str ns, size_t pool)
+static bool is_in_parts(struct rational gpus)
+{
+    return FRACTION_WHOLE % gpus.den == 0;
+}
+
+struct str grant_queue_row_why(const struct grant_state *s, const struct grant_row *r)
 {
     struct str name;
     const char *why;
 
-    if (!grant_is_queued(s, pool))
+    if (!grant_is_queued(s, r->index))
         return STR("");
-    name = by_template(s, ns, pool);
+    if (!is_in_parts(r->guarantee) || !is_in_parts(r->burst) || !is_in_parts(r->lend))
+        return STR("guarantee, burst and lend of mode kai-fraction are hundredths of GPUs");
+    name = by_template(s, r->tenant->ns, r->index);
     why = name_check_dns1123_subdomain(name);
     why = why ? why : name_check_label_value(name);
     return why ? arena_printf(s->a, "the name \"%.*s\" of its Queue: %s", STR_F(name), why)

@@ -5,7 +5,8 @@
  * ResourceQuota counts parts of GPUs. A binding has one Queue, a pool one Queue that is the parent
  * of these. Which binding a Queue is of says annotation GRANT_QUEUE_OF, "namespace/pool" ("/pool":
  * the parent); one without it and without our label belongs to another component: it is never
- * written, and its name is taken. Pure, as grant_state.h. For its room.
+ * written, and its name is taken. Whole GPUs of such a pool the ResourceQuota bounds to 0. Pure,
+ * as grant_state.h. For its room.
  *
  *   (none) --POST--> limit > 0 <--PUT--> limit = what is held --PUT--> limit 0 --DELETE--> (none)
  *                                                                        binding or pool deleted
@@ -43,8 +44,9 @@ struct str grant_queue_name(const struct grant_state *s, const struct grant_row 
 /* Of the Queue of that name; empty: there is none. */
 struct str grant_queue_version(const struct grant_state *s, const struct grant_row *r);
 struct str grant_queue_path(struct grant_state *s, struct str name);
-/* Why the namespace has no name of a Queue in this pool; empty: it has. */
-struct str grant_queue_name_why(const struct grant_state *s, struct str ns, size_t pool);
+/* Why a binding of this pool can have no Queue; empty: it can. Its numbers are hundredths: of other
+ * fractions each was rounded up, and their sum beyond the pool. */
+struct str grant_queue_row_why(const struct grant_state *s, const struct grant_row *r);
 /* Reads the tree, which stays the caller's until the end. After bindings, before pods. */
 void grant_queue_add(struct grant_state *s, const cJSON *tree);
 void grant_queue_pod(struct grant_state *s, const struct grant_pod *pod);

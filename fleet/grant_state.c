@@ -398,7 +398,7 @@ void grant_state_binding(struct grant_state *s, const cJSON *tree)
     else if (rational_cmp(r.lend, r.guarantee) > 0)
         r.why = STR("lend must not exceed guarantee");
     else
-        r.why = grant_queue_name_why(s, r.tenant->ns, r.index);
+        r.why = grant_queue_row_why(s, &r);
     settle_budget(s, &r);
     if (r.why.n)
         r.guarantee = r.burst = r.lend = RATIONAL_ZERO;

@@ -711,6 +711,13 @@ static void begin_units(struct grant_state *s, const struct grant_tenant *t, str
     }
 }
 
+/* Of a pool of parts pods take whole GPUs past its Queue, by another scheduler: it grants none. */
+static void bound_whole(struct grant_state *s, cJSON *units)
+{
+    if (!json_get(units, "requests.nvidia.com/gpu"))
+        json_set_i64(s->a, units, "requests.nvidia.com/gpu", 0);
+}
+
 /* The quota of a tenant with one binding changed: of a namespace, one at a time. Of a pool that it
  * has no part of it bounds the resources as well, to 0: nothing else does. */
 static void plan_quota(struct grant_state *s, const struct grant_tenant *t, size_t changed,
@@ -721,8 +728,10 @@ static void plan_quota(struct grant_state *s, const struct grant_tenant *t, size
     for (size_t i = 0; i < s->n_configs; i++) {
         struct rational gpus = grant_quota_of(s, t, i);
 
-        if (grant_is_queued(s, i))
+        if (grant_is_queued(s, i)) {
+            bound_whole(s, p->units);
             continue;
+        }
         if (changed < s->n_rows && s->rows[changed].index == i) {
             p->pool = s->configs[i].name;
             p->value = s->bindings[changed].value;
@@ -836,8 +845,8 @@ static bool write_row(struct grant_state *s, size_t row, size_t place, struct gr
 {
     bool queued = grant_is_queued(s, s->rows[row].index);
 
-    if (is_held_back(s, s->rows[row].index))
-        return false;
+    if (is_held_back(s, s->rows[row].index)) /* what others of the tenant's pools have goes on */
+        return place == 0 && queued && repair_quota(s, row, ret);
     if (place == 1)
         return queued && grant_queue_write(s, row, ret);
     if (place == 2)

@@ -27,7 +27,7 @@ struct host_of {
     struct arena *a;
     uint64_t random;
     int64_t version, now_s;
-    cJSON *pool, *nodes[2], *bindings[TENANTS];
+    cJSON *pool, *nodes[2], *bindings[TENANTS], *quotas[TENANTS];
     int64_t holds[TENANTS]; /* hundredths, on nodes */
     int64_t waits[TENANTS]; /* the same, for KAI to place them */
     struct queue_here queues[QUEUES];
@@ -131,6 +131,9 @@ static void look(struct host_of *h, struct grant_state *s)
     for (int i = 0; i < TENANTS; i++)
         if (h->bindings[i])
             grant_state_binding(s, h->bindings[i]);
+    for (int i = 0; i < TENANTS; i++)
+        if (h->quotas[i])
+            grant_state_quota(s, h->quotas[i]);
     for (int k = 0; k < QUEUES && !h->without; k++)
         if (h->queues[k].tree)
             grant_queue_add(s, h->queues[k].tree);
@@ -269,15 +272,16 @@ static void apply(struct host_of *h, const struct grant_write *w)
 {
     cJSON **at = &h->pool;
 
-    assert_false(str_contains(w->path, STR("resourcequotas")));
     if (str_has_prefix(w->path, STR(GRANT_QUEUES))) {
         write_queue(h, w);
         return;
     }
     for (int i = 0; i < TENANTS; i++)
         if (str_contains(w->path, arena_printf(h->a, "/namespaces/team-%d/", i)))
-            at = &h->bindings[i];
-    if (!*at || !str_eq(json_str_at(*at, "metadata.resourceVersion"), w->version))
+            at = str_has_suffix(w->path, STR("/" GRANT_QUOTA)) ? &h->quotas[i] : &h->bindings[i];
+    if (!*at && str_eqc(str_c(w->method), "POST")) /* of a namespace that has a binding, by now */
+        *at = object(h, "{}");
+    else if (!*at || !str_eq(json_str_at(*at, "metadata.resourceVersion"), w->version))
         return;
     *at = json_copy(h->a, w->body);
     stamp(h, *at);
@@ -346,8 +350,11 @@ static void the_queue_is_raised_before_the_grant(void **state)
     settle(&h); /* what is in force is on record; without a binding there is no Queue */
     assert_null(queue_named(&h, STR(PARENT)));
     bind_team(&h, 0, "{'pool':'parts','guarantee':'1.5','burst':'0.46'}");
-    check_step(&h, STATUS "0\n" STATUS "\n"
-                          "POST /" PARENT " -1\n");
+    check_step(&h, "POST /sublet-gpu \n" STATUS "0\n" STATUS "\n"
+                   "POST /" PARENT " -1\n");
+    /* Whole GPUs of the nodes are granted to no one. */
+    assert_str(json_text(h.a, json_path(h.quotas[0], "spec.hard")),
+               "{\"requests.nvidia.com/gpu\":\"0\"}");
     check_step(&h, "POST /team-0-parts 1.965\n");
     check_step(&h, STATUS "1.96\n");
     check_step(&h, STATUS "\n");
@@ -555,7 +562,8 @@ static void without_a_list_nothing_is_written(void **state)
     h.why = STR("queues.scheduling.run.ai is forbidden");
     h.bindings[0] = NULL;
     bind_team(&h, 1, "{'pool':'parts','guarantee':'2'}");
-    check_step(&h, STATUS "\n");
+    /* What bounds the resources of other pools goes on. */
+    check_step(&h, "POST /sublet-gpu \n" STATUS "\n");
     check_step(&h, "");
     assert_str(condition_text(&h, h.pool, "Fenced"),
                "False QueuesUnknown queues.scheduling.run.ai is forbidden");
@@ -580,7 +588,8 @@ static void another_hand_is_followed_and_undone(void **state)
     gpu = json_path(queue_of(&h, 0)->tree, "spec.resources.gpu");
     json_set_i64(h.a, gpu, "limit", -1);
     bind_team(&h, 1, "{'pool':'parts','guarantee':'3'}");
-    check_step(&h, "PUT /team-0-parts 1.005\n" STATUS "0\n" STATUS "\n");
+    check_step(&h, "POST /sublet-gpu \n"
+                   "PUT /team-0-parts 1.005\n" STATUS "0\n" STATUS "\n");
     settle(&h);
     assert_null(queue_of(&h, 1)); /* all of the pool may be used by the first */
     h.now_s += GRANT_QUEUE_SETTLES_S;
@@ -653,6 +662,12 @@ static void a_template_names_what_is_made(void **state)
     assert_true(str_has_prefix(condition_text(&h, h.bindings[2], "Ready"),
                                STR("False Invalid the name \"team-2-000")));
     make_pool(&h);
+    bind_team(&h, 2, "{'pool':'parts','guarantee':'1','burst':'1/3'}");
+    settle(&h);
+    assert_str(
+        condition_text(&h, h.bindings[2], "Ready"),
+        "False Invalid guarantee, burst and lend of mode kai-fraction are hundredths of GPUs");
+    make_pool(&h);
     json_set_str(h.a, json_path(h.pool, "spec.scheduler"), "queueTemplate", STR("one"));
     settle(&h);
     assert_true(str_contains(condition_text(&h, h.pool, "Ready"), STR("{namespace}")));
@@ -697,7 +712,7 @@ static void an_admin_acts(struct host_of *h)
 {
     static const char *const specs[] = {
         "{'pool':'parts','guarantee':'0.5','burst':'3.5'}",
-        "{'pool':'parts','guarantee':'1','burst':'1/3'}",
+        "{'pool':'parts','guarantee':'1','burst':'0.33'}",
         "{'pool':'parts','burst':'4'}",
         "{'pool':'parts','guarantee':'2.25'}",
     };

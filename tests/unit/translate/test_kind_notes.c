@@ -541,6 +541,7 @@ static void hosts_of_other_kinds(void **state)
         "cert-manager.io/common-name",
         "cert-manager.io/alt-names",
         "external-dns.kubernetes.io/hostname",
+        "external-dns.alpha.kubernetes.io/hostname",
     };
     static const char *const refused[] = {"bank.example",   "a.team.example,bank.example",
                                           "*.team.example", "*.gate.example",
