@@ -5,7 +5,7 @@
 
 #include "impl.h"
 
-enum { MOST_CLASSES = 64, MOST_PARAMETERS = 64 };
+enum { MOST_CLASSES = 64, MOST_PARAMETERS = 64, MOST_ATTRIBUTES = 64 };
 
 static int read_gpu_eq(const struct place *at, const cJSON *value, void *into)
 {
@@ -17,16 +17,22 @@ static int read_per_claim(const struct place *at, const cJSON *value, void *into
     return place_count(at, value, &((struct pool_device_class *)into)->per_claim);
 }
 
+static int read_name_of_driver(const struct place *at, const cJSON *value, struct str *ret)
+{
+    const char *why;
+
+    if (place_string(at, value, ret))
+        return -1;
+    why = name_check_dns1123_subdomain(*ret);
+    return why ? place_error(at, "\"%.*s\": %s", STR_F(*ret), why) : 0;
+}
+
 static int read_driver(const struct place *at, const cJSON *value, void *into)
 {
     struct str driver;
-    const char *why;
 
     (void)into;
-    if (place_string(at, value, &driver))
-        return -1;
-    why = name_check_dns1123_subdomain(driver);
-    return why ? place_error(at, "\"%.*s\": %s", STR_F(driver), why) : 0;
+    return read_name_of_driver(at, value, &driver);
 }
 
 static int read_parameters(const struct place *at, const cJSON *value, void *into)
@@ -62,10 +68,40 @@ static int read_config(const struct place *at, const cJSON *value, void *into)
     return 0;
 }
 
+/* ---- which devices of ResourceSlices are of the class: `sublet fleet` counts those ---- */
+
+static int read_devices_driver(const struct place *at, const cJSON *value, void *into)
+{
+    return read_name_of_driver(at, value, &((struct pool_device_class *)into)->driver);
+}
+
+static int read_attributes(const struct place *at, const cJSON *value, void *into)
+{
+    const cJSON **ret = &((struct pool_device_class *)into)->attributes;
+
+    if (place_map(at, value, ret))
+        return -1;
+    return json_count(*ret) > MOST_ATTRIBUTES ? place_error(at, "at most %d", MOST_ATTRIBUTES) : 0;
+}
+
+static const struct place_key DEVICES_KEYS[] = {
+    {"driver", read_devices_driver},
+    {"attributes", read_attributes},
+    {0},
+};
+
+static int read_devices(const struct place *at, const cJSON *value, void *into)
+{
+    if (place_object(at, value, DEVICES_KEYS, into))
+        return -1;
+    return ((struct pool_device_class *)into)->driver.n ? 0 : place_error(at, "driver is needed");
+}
+
 static const struct place_key DEVICE_CLASS_KEYS[] = {
     {"gpuEq", read_gpu_eq},
     {"perClaim", read_per_claim},
     {"config", read_config},
+    {"devices", read_devices},
     {0},
 };
 

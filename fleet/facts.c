@@ -585,14 +585,16 @@ static bool is_of_node(const cJSON *metadata)
     return false;
 }
 
-/* The spec as fact_asked() reads it; NULL: no node has to run it now. */
+/* The spec as fact_asked() reads it; NULL: no node has to run it now. One with claims has devices
+ * that its spec does not name. */
 static cJSON *asked_of(struct arena *a, const cJSON *pod)
 {
     const cJSON *spec = json_get(pod, "spec"), *containers = json_get(spec, "containers");
     struct str node = json_str_at(spec, "nodeName");
     cJSON *asked;
 
-    if (!node.n || pod_is_finished(pod) || is_of_node(json_get(pod, "metadata")))
+    if (!node.n || pod_is_finished(pod) || is_of_node(json_get(pod, "metadata")) ||
+        json_count(json_get(spec, "resourceClaims")))
         return NULL;
     asked = json_new_object(a);
     json_set_str(a, asked, "nodeName", node);

@@ -355,6 +355,7 @@ static void open_grants(struct fleet *f)
                                      .grace_ms = f->o.config->grants_grace_ms,
                                      .pause_ms = f->o.config->grants_pause_ms,
                                      .queues = f->o.config->grants_kai_queues,
+                                     .claims = f->o.config->grants_device_claims,
                                      .labels = f->o.config->grants_labels,
                                      .nodes = f->nodes,
                                      .pods = f->pods,

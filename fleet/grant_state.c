@@ -4,6 +4,7 @@
  * labels are the tenant's and prove nothing. Must never take what cannot be read for nothing: a
  * binding that makes no sense is refused with the reason, a ResourceQuota without its annotation
  * counts as what it lets through. */
+#include "grant_class.h"
 #include "grant_queue.h"
 
 #include <assert.h>
@@ -135,11 +136,10 @@ static bool read_pool(struct grant_state *s, const cJSON *item, struct config_po
         *ret_why = grant_queue_spec_why(s, item);
         return !ret_why->n;
     }
-    if (ret->n_resources)
+    if (ret->mode != POOL_DRA)
         return true;
-    *ret_why = STR("mode dra has no capacity that nodes show, nor a bound that a ResourceQuota is: "
-                   "such a pool is bound in the configuration of virtual clusters");
-    return false;
+    *ret_why = grant_class_resources(s, ret);
+    return !ret_why->n;
 }
 
 /* Before a switch to devices that have a name of those in force: nothing is begun that no label of
@@ -397,6 +397,8 @@ void grant_state_binding(struct grant_state *s, const cJSON *tree)
                     "of at most 10000 parts");
     else if (rational_cmp(r.lend, r.guarantee) > 0)
         r.why = STR("lend must not exceed guarantee");
+    else if (grant_is_claimed(s, r.index))
+        r.why = grant_class_binding_why(s, &r);
     else
         r.why = grant_queue_row_why(s, &r);
     settle_budget(s, &r);
@@ -482,7 +484,9 @@ void grant_state_node(struct grant_state *s, const struct grant_node *node)
 
     if (pool == SHARE_NO_POOL || map_get(&s->nodes, node->name))
         return;
-    if (!is_shared_as_before(s, pool, node->labels)) {
+    if (grant_is_claimed(s, pool)) {
+        grant_devices_count(s->classes.devices, node->name, &s->configs[pool], &total, &usable);
+    } else if (!is_shared_as_before(s, pool, node->labels)) {
         (void)fact_gpus(node->capacity, node->n_capacity, &s->configs[pool], &total);
         (void)fact_gpus(node->allocatable, node->n_allocatable, &s->configs[pool], &usable);
     }
@@ -499,17 +503,37 @@ void grant_state_node(struct grant_state *s, const struct grant_node *node)
         add(&s->sums[pool].aside, usable);
 }
 
-static const struct placed *node_of_pod(const struct grant_state *s, const struct grant_pod *pod)
+static const struct placed *node_named(const struct grant_state *s, struct str name)
 {
-    struct map_entry *e = map_get(&s->nodes, pod->node);
+    struct map_entry *e = map_get(&s->nodes, name);
 
     return e ? CONTAINER(e, struct placed, by_name) : NULL;
+}
+
+static void add_held(struct grant_sums *sums, const struct placed *node, struct rational gpus)
+{
+    if (node && node->down)
+        add(&sums->stranded, gpus);
+    else if (node && node->aside)
+        add(&sums->aside_held, gpus);
+}
+
+/* What no binding can have. */
+static void add_foreign(struct grant_sums *sums, const struct placed *node, struct str ns,
+                        struct rational gpus)
+{
+    add(&sums->foreign, gpus);
+    sums->foreign_ns = sums->foreign_ns.n ? sums->foreign_ns : ns;
+    if (!node->down)
+        add(&sums->foreign_up, gpus);
+    if (node->aside)
+        add(&sums->aside_foreign, gpus);
 }
 
 void grant_state_pod(struct grant_state *s, const struct grant_pod *pod)
 {
     struct grant_tenant *t = tenant_of(s, pod->ns);
-    const struct placed *node = node_of_pod(s, pod);
+    const struct placed *node = node_named(s, pod->node);
     size_t pool = node ? node->pool : pool_that_selects(s, pod->selector);
     struct rational gpus;
 
@@ -521,17 +545,78 @@ void grant_state_pod(struct grant_state *s, const struct grant_pod *pod)
         return;
     if (t) {
         add(node ? &t->placed[pool] : &t->waiting[pool], gpus);
-        if (node && node->down)
-            add(&s->sums[pool].stranded, gpus);
-        else if (node && node->aside)
-            add(&s->sums[pool].aside_held, gpus);
-    } else if (node) { /* what no binding can have */
-        add(&s->sums[pool].foreign, gpus);
-        s->sums[pool].foreign_ns = s->sums[pool].foreign_ns.n ? s->sums[pool].foreign_ns : pod->ns;
-        if (!node->down)
-            add(&s->sums[pool].foreign_up, gpus);
-        if (node->aside)
-            add(&s->sums[pool].aside_foreign, gpus);
+        add_held(&s->sums[pool], node, gpus);
+    } else if (node) {
+        add_foreign(&s->sums[pool], node, pod->ns, gpus);
+    }
+}
+
+/* Whose class is granted in several pools: that of the node, else the first one that is bound. */
+static size_t pool_of_class(const struct grant_state *s, const struct grant_tenant *t,
+                            const struct placed *node, const struct fact_units *units)
+{
+    size_t best = SHARE_NO_POOL;
+    struct rational gpus;
+    bool bound = false;
+
+    for (size_t p = 0; p < s->n_configs; p++) {
+        bool binds = false;
+
+        if (!grant_is_claimed(s, p) || !fact_gpus(units, 1, &s->configs[p], &gpus))
+            continue;
+        if (node && node->pool == p)
+            return p;
+        for (size_t i = 0; i < s->n_rows && !binds; i++)
+            binds = s->rows[i].tenant == t && s->rows[i].index == p;
+        if (best == SHARE_NO_POOL || (binds && !bound))
+            best = p;
+        bound |= binds;
+    }
+    return best;
+}
+
+/* What admission charges its namespace is held, allocated or not: it may be at any time. */
+static void add_charged(struct grant_state *s, struct grant_tenant *t, const struct placed *node,
+                        const struct grant_claim *claim)
+{
+    for (size_t i = 0; i < claim->n_units; i++) {
+        size_t pool = pool_of_class(s, t, node, &claim->units[i]);
+        struct rational gpus;
+
+        if (pool == SHARE_NO_POOL || !fact_gpus(&claim->units[i], 1, &s->configs[pool], &gpus))
+            continue;
+        add(&t->placed[pool], gpus);
+        if (node && node->pool == pool)
+            add_held(&s->sums[pool], node, gpus);
+    }
+}
+
+static bool has_class(const struct config_pool *pool, struct str key)
+{
+    for (size_t i = 0; i < pool->n_resources; i++)
+        if (str_eq(pool->resources[i].host_name, key))
+            return true;
+    return false;
+}
+
+/* Devices that no bound of the pool counts: of a namespace without a binding, or by a class that
+ * the pool does not have. */
+void grant_state_claim(struct grant_state *s, const struct grant_claim *claim)
+{
+    struct grant_tenant *t = tenant_of(s, claim->ns);
+    const struct placed *node = node_named(s, claim->node);
+
+    if (t)
+        add_charged(s, t, node, claim);
+    for (size_t i = 0; i < claim->n_devices && node && grant_is_claimed(s, node->pool); i++) {
+        const struct grant_claimed *device = &claim->devices[i];
+        struct rational gpus;
+
+        if (t && has_class(&s->configs[node->pool], device->key))
+            continue;
+        gpus = grant_devices_take(s->classes.devices, node->name, &device->name);
+        if (gpus.num)
+            add_foreign(&s->sums[node->pool], node, claim->ns, gpus);
     }
 }
 
@@ -596,7 +681,7 @@ static struct rational quota_admits(const struct grant_state *s, const cJSON *qu
     struct rational most = RATIONAL_ZERO, gpus;
 
     for (size_t i = 0; i < c->n_resources; i++) {
-        struct str key = arena_printf(s->a, "requests.%.*s", STR_F(c->resources[i].host_name));
+        struct str key = grant_quota_key(s, pool, &c->resources[i]);
         struct rational units = {units_at(json_path(quota, "spec.hard"), key), 1};
 
         if (rational_mul(units, c->resources[i].gpu_eq, &gpus) && rational_cmp(gpus, most) > 0)
@@ -751,7 +836,10 @@ static void settle_row(struct grant_state *s, size_t i)
 /* Of what is in force: what its pods hold counts, whether nodes still have it or not. */
 static bool is_empty(const struct grant_state *s, size_t pool)
 {
-    if (s->sums[pool].foreign.num || (grant_is_queued(s, pool) && !s->queues_known))
+    struct str unused;
+
+    if (s->sums[pool].foreign.num || (grant_is_queued(s, pool) && !s->queues_known) ||
+        grant_class_is_unknown(s, pool, &unused))
         return false;
     for (size_t i = 0; i < s->n_rows; i++) {
         const struct share_binding *b = &s->bindings[i];

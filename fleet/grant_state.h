@@ -12,6 +12,7 @@
 #include <sublet/json.h>
 
 #include "budget.h"
+#include "grant_claims.h"
 #include "grant_facts.h"
 #include "grant_phase.h"
 #include "share.h"
@@ -90,7 +91,8 @@ struct grant_state {
     size_t n_rows, cap_rows;
     struct share_binding *bindings; /* of the rows, once they are settled */
     struct map tenants, nodes;
-    /* Of Queues of KAI: set after the beginning, before pools. */
+    struct grant_class_source classes; /* set after the beginning, before pools, as the next is */
+    /* Of Queues of KAI. */
     bool keeps_queues;     /* pools of mode kai-fraction are granted */
     bool queues_known;     /* all of them are read: else nothing is granted of those pools */
     struct str queues_why; /* what the host has against their list; empty: nothing */
@@ -101,8 +103,8 @@ struct grant_state {
     struct map queues_by_name, queues_by_owner;
 };
 /* grant_state_begin(), all pools, all bindings, all quotas, demands and Queues (grant_queue_add()),
- * all nodes, all pods, grant_state_settle(), writes, grant_state_end(). Trees and facts live until
- * the end. */
+ * all nodes, all pods and claims, grant_state_settle(), writes, grant_state_end(). Trees and facts
+ * live until the end. */
 struct grant_times {
     int64_t now_s;
     int64_t grace_s; /* between a notice and the end of pods */
@@ -115,6 +117,7 @@ void grant_state_quota(struct grant_state *s, const cJSON *quota);
 void grant_state_demand(struct grant_state *s, const cJSON *config_map);
 void grant_state_node(struct grant_state *s, const struct grant_node *node);
 void grant_state_pod(struct grant_state *s, const struct grant_pod *pod);
+void grant_state_claim(struct grant_state *s, const struct grant_claim *claim);
 void grant_state_settle(struct grant_state *s);
 void grant_state_end(struct grant_state *s);
 

@@ -4,6 +4,7 @@
  * ResourceQuota is lowered only below nothing that it has charged, in the version that says so: a
  * pod that is admitted meanwhile makes another version of it, and the write a conflict. Must never
  * name a tenant in what another can read. */
+#include "grant_class.h"
 #include "grant_queue.h"
 
 #include <sublet/buf.h>
@@ -140,6 +141,8 @@ static cJSON *reclaim_of(struct grant_state *s, size_t i, struct rational grant)
     struct rational before, more, keeps = grant;
     int64_t at = object_time_s(r->tree, "status.reclaim.notBefore");
 
+    if (grant_is_claimed(s, b->pool)) /* no pod is ended */
+        return NULL;
     if (!drained && b->state == SHARE_READY && rational_cmp(r->guarantee, keeps) > 0)
         keeps = r->guarantee;
     if (!rational_sub(b->holds, keeps, &more) || more.num <= 0 || (!taken && !is_claimed(s, i)))
@@ -177,6 +180,26 @@ static void bounded_condition(struct grant_state *s, const struct grant_row *r, 
     }
     trouble = grant_queue_trouble(s, r, &message);
     set_condition(s, object, "Bounded", !trouble, trouble ? trouble : "Queue", message);
+}
+
+/* Of claims, what is beyond the grant is said, and no more. */
+static void reclaim_condition(struct grant_state *s, size_t i, struct rational grant, bool reclaims,
+                              cJSON *object)
+{
+    const struct share_binding *b = &s->bindings[i];
+    struct rational more =
+        grant_is_claimed(s, b->pool) ? grant_without(b->holds, grant) : RATIONAL_ZERO;
+
+    set_condition(s, object, "Reclaiming", reclaims,
+                  reclaims   ? "BeyondGrant"
+                  : more.num ? "ClaimsBeyondGrant"
+                             : "WithinGrant",
+                  reclaims   ? STR("pods are ended after reclaim.notBefore")
+                  : more.num ? arena_printf(s->a,
+                                            "claims hold %.*s GPUs beyond the grant until they are "
+                                            "deleted: they are not taken back",
+                                            STR_F(text_of(s, more)))
+                             : STR(""));
 }
 
 /* Why a pool is not as usual, in words for tenants. */
@@ -331,8 +354,7 @@ static bool write_binding(struct grant_state *s, size_t i, struct grant_write *r
                       : message_of(s, r, b->state));
     set_condition(s, object, "Borrowing", borrows, borrows ? "BeyondGuarantee" : "WithinGuarantee",
                   STR(""));
-    set_condition(s, object, "Reclaiming", reclaim != NULL, reclaim ? "BeyondGrant" : "WithinGrant",
-                  reclaim ? STR("pods are ended after reclaim.notBefore") : STR(""));
+    reclaim_condition(s, i, grant, reclaim != NULL, object);
     budget_conditions(s, r, object);
     bounded_condition(s, r, object);
     status = json_object(
@@ -384,20 +406,33 @@ static void fence_condition(struct grant_state *s, const struct grant_pool *p, c
                         : STR(""));
 }
 
+/* In words of its mode. */
+static struct str nothing_there(const struct grant_state *s, const struct grant_pool *p)
+{
+    return grant_is_claimed(s, p->index)
+               ? STR("no node with the labels of nodeSelector has devices of deviceClasses in its "
+                     "ResourceSlices")
+               : STR("no node with GPUs has the labels of nodeSelector");
+}
+
 static void pool_conditions(struct grant_state *s, const struct grant_pool *p, cJSON *object)
 {
     const struct share_pool *pool = p->index == SHARE_NO_POOL ? NULL : &s->shares[p->index];
-    bool serves = pool && pool->total.num && !pool->overflow,
-         over = pool && (pool->overcommitted || pool->short_of);
+    struct str unknown;
+    bool reads = !grant_class_is_unknown(s, p->index, &unknown);
+    bool serves = pool && pool->total.num && !pool->overflow && reads,
+         over = pool && reads && (pool->overcommitted || pool->short_of);
 
     set_condition(s, object, "Ready", serves,
                   !pool || pool->overflow ? "Invalid"
+                  : !reads                ? "DevicesUnknown"
                   : serves                ? "Served"
                                           : "NoNodes",
                   !pool            ? str_clip(p->why, 1000)
                   : pool->overflow ? STR("sums of its GPUs do not fit: nothing is granted anew")
+                  : !reads         ? str_clip(unknown, 1000)
                   : serves         ? STR("")
-                                   : STR("no node with GPUs has the labels of nodeSelector"));
+                                   : nothing_there(s, p));
     set_condition(s, object, "Overcommitted", over,
                   !over                 ? "WithinCapacity"
                   : pool->overcommitted ? "Refused"
@@ -622,12 +657,11 @@ static int64_t units_in(struct rational gpus, struct rational each)
 }
 
 /* A sum that does not fit stays at what did: it bounds more. */
-static void add_units(struct grant_state *s, cJSON *units, const struct config_pool *pool,
-                      struct rational gpus)
+static void add_units(struct grant_state *s, cJSON *units, size_t pool, struct rational gpus)
 {
-    for (size_t i = 0; i < pool->n_resources; i++) {
-        const struct pool_resource *r = &pool->resources[i];
-        struct str key = arena_printf(s->a, "requests.%.*s", STR_F(r->host_name));
+    for (size_t i = 0; i < s->configs[pool].n_resources; i++) {
+        const struct pool_resource *r = &s->configs[pool].resources[i];
+        struct str key = grant_quota_key(s, pool, r);
         int64_t have = 0, sum;
 
         (void)json_i64(json_get_str(units, key), &have);
@@ -635,7 +669,7 @@ static void add_units(struct grant_state *s, cJSON *units, const struct config_p
             continue;
         if (__builtin_add_overflow(have, units_in(gpus, r->gpu_eq), &sum))
             sum = have;
-        json_set_i64(s->a, units, key.p, sum);
+        json_set_i64(s->a, units, arena_cstr(s->a, key), sum);
     }
 }
 
@@ -699,7 +733,7 @@ static void begin_units(struct grant_state *s, const struct grant_tenant *t, str
 
     for (size_t i = 0; i < s->n_configs && unknown; i++)
         if (!grant_is_queued(s, i))
-            add_units(s, known, &s->configs[i], grant_quota_of(s, t, i));
+            add_units(s, known, i, grant_quota_of(s, t, i));
     json_each(one, json_path(t->quota, "spec.hard"))
     {
         int64_t of_known = 0, left;
@@ -738,7 +772,7 @@ static void plan_quota(struct grant_state *s, const struct grant_tenant *t, size
             p->raises = rational_cmp(p->value, gpus) > 0;
             gpus = p->value;
         }
-        add_units(s, p->units, &s->configs[i], gpus);
+        add_units(s, p->units, i, gpus);
         if (gpus.num || p->pool.p == s->configs[i].name.p)
             json_set_str(s->a, p->record, arena_cstr(s->a, s->configs[i].name), text_of(s, gpus));
     }
@@ -835,9 +869,11 @@ static bool repair_quota(struct grant_state *s, size_t i, struct grant_write *re
 static bool is_held_back(const struct grant_state *s, size_t pool)
 {
     const struct grant_pool *p = grant_pool_at(s, pool);
+    struct str unused;
 
     return p && (s->shares[pool].overflow || p->unrecorded ||
-                 (grant_is_queued(s, pool) && !s->queues_known));
+                 (grant_is_queued(s, pool) && !s->queues_known) ||
+                 grant_class_is_unknown(s, pool, &unused));
 }
 
 /* The writes of a row, in three places of the list. */

@@ -23,6 +23,7 @@
 #include <sublet/object.h>
 
 #include "event_writer.h"
+#include "grant_class_watch.h"
 #include "grant_queue.h"
 #include "grant_state.h"
 #include "pool_gauges.h"
@@ -75,6 +76,7 @@ struct grants {
     struct grants_options o;
     struct reflector *sources[N_SOURCES];
     struct grant_facts *facts;
+    struct grant_class_watch *classes; /* NULL: no pool of mode dra is granted */
     struct event_writer *events;
     struct unsaid *unsaid; /* of writes whose outcome is not known */
     LIST_HEAD(, attempt) attempts;
@@ -504,6 +506,11 @@ static void take_pod(void *ctx, const struct grant_pod *pod)
     grant_state_pod(ctx, pod);
 }
 
+static void take_claim(void *ctx, const struct grant_claim *claim)
+{
+    grant_state_claim(ctx, claim);
+}
+
 static void look_at_nodes(struct grants *g, struct grant_state *s)
 {
     struct fleet_watch_pool *pools = arena_alloc(s->a, (s->n_configs + 1) * sizeof(*pools));
@@ -541,14 +548,19 @@ static bool under_way(void *ctx, const cJSON *object)
     return false;
 }
 
+static bool is_listed(const struct grants *g, enum source source)
+{
+    return reflector_listed_ms(g->sources[source]) != REFLECTOR_NOT_CURRENT;
+}
+
 static bool is_current(const struct grants *g)
 {
     bool current = reflector_listed_ms(g->o.nodes) != REFLECTOR_NOT_CURRENT &&
                    reflector_listed_ms(g->o.pods) != REFLECTOR_NOT_CURRENT;
 
-    for (size_t i = 0; i < N_NEEDED && current; i++)
-        current = reflector_listed_ms(g->sources[i]) != REFLECTOR_NOT_CURRENT;
-    return current;
+    for (enum source i = 0; i < N_NEEDED && current; i++)
+        current = is_listed(g, i);
+    return current && grant_class_watch_is_settled(g->classes);
 }
 
 /* Values of labels have no '\n'. */
@@ -700,9 +712,10 @@ static int64_t turn(struct grants *g)
     s.pending = pending;
     s.ctx = g;
     s.keeps_queues = g->o.queues;
-    s.queues_known = reflector_listed_ms(g->sources[SOURCE_QUEUES]) != REFLECTOR_NOT_CURRENT;
+    s.queues_known = is_listed(g, SOURCE_QUEUES);
     s.queues_why = g->queues_why;
     s.queue_refused = queue_refused;
+    s.classes = grant_class_watch_source(g->classes);
     read_pools(&s, g->sources[SOURCE_POOLS]);
     read_all(&s, g->sources[SOURCE_BINDINGS], grant_state_binding);
     read_all(&s, g->sources[SOURCE_QUOTAS], grant_state_quota);
@@ -710,6 +723,7 @@ static int64_t turn(struct grants *g)
     if (s.queues_known)
         read_all(&s, g->sources[SOURCE_QUEUES], grant_queue_add);
     grant_facts_each(g->facts, &visit);
+    grant_class_watch_each(g->classes, take_claim, &s);
     grant_state_settle(&s);
     look_at_nodes(g, &s);
     while (g->in_flight < MOST_IN_FLIGHT && (more = grant_next_write(&s, &at, &w)))
@@ -749,6 +763,11 @@ static void on_object(void *ctx, const struct host_object *now, const struct hos
 {
     (void)now;
     (void)before;
+    grants_changed(ctx);
+}
+
+static void on_classes(void *ctx)
+{
     grants_changed(ctx);
 }
 
@@ -794,6 +813,7 @@ static void on_went_back(void *ctx)
 
     for (size_t i = 0; i < N_SOURCES; i++)
         reflector_restart(g->sources[i]);
+    grant_class_watch_restart(g->classes);
 }
 
 struct keeping {
@@ -834,6 +854,7 @@ struct grants *grants_open(const struct grants_options *options)
         [SOURCE_QUEUES] = {GRANT_QUEUES, "", false},
     };
     struct grants *g = NEW(struct grants);
+    const struct grant_class_watch_options classes = {options->host, on_classes, on_went_back, g};
 
     *g = (struct grants){.magic = GRANTS_MAGIC, .o = *options, .facts = grant_facts_new()};
     grant_facts_settle(g->facts, options->clock);
@@ -860,6 +881,8 @@ struct grants *grants_open(const struct grants_options *options)
         if (i != SOURCE_QUEUES || g->o.queues)
             g->sources[i] = reflector_open(&o);
     }
+    if (g->o.claims)
+        g->classes = grant_class_watch_open(&classes);
     return g;
 }
 
@@ -977,5 +1000,6 @@ void grants_close(struct grants *g, void (*closed)(void *ctx), void *ctx)
     g->closed_ctx = ctx;
     for (size_t i = 0; i < N_SOURCES; i++)
         g->sources[i] = reflector_close(g->sources[i]);
+    g->classes = grant_class_watch_close(g->classes);
     uv_close((uv_handle_t *)&g->timer, on_closed);
 }

@@ -20,6 +20,7 @@ struct grants_options {
     struct host *host;
     int64_t grace_ms, pause_ms;
     bool queues;                    /* Queues of KAI are kept */
+    bool claims;                    /* GPUPools of mode dra are granted */
     struct str_list labels;         /* keys, which rows have of bindings */
     struct reflector *nodes, *pods; /* of the owner, who reports each change; they outlive it */
     struct fleet_watch *watch;      /* the same */

@@ -54,6 +54,9 @@ struct pool_device_class {
     struct rational gpu_eq; /* per device; zero only with per_claim */
     int64_t per_claim;      /* devices one claim may have; 0: no cap of its own */
     const cJSON *config;    /* [{driver, parameters}] that a claim may have; NULL: none */
+    /* By which `sublet fleet` knows its devices in ResourceSlices. */
+    struct str driver;       /* empty: not said */
+    const cJSON *attributes; /* map of names and values, all of which a device has; NULL: any */
 };
 
 /* What an admin does with a pool. CORDON: pods that hold devices go on, and nothing new is granted;
@@ -78,7 +81,7 @@ struct config_pool {
     const cJSON *tolerations;   /* array, as configured */
     struct str_list products;   /* values of nvidia.com/gpu.product, without -MIG-*, -SHARED */
     const struct pool_resource *resources;
-    size_t n_resources; /* none in mode dra, device classes only there */
+    size_t n_resources; /* none in mode dra but in a fleet, device classes only there */
     const struct pool_device_class *device_classes;
     size_t n_device_classes;
     int64_t per_pod, per_container; /* units of the resource; 0: no cap */

@@ -72,6 +72,9 @@ OPTION(DURATION, grants_pause_ms, "grants.lendPause", NULL, "SUBLET_GRANTS_LEND_
        "of `sublet fleet`: how long GPUs that their lender took back are not lent again")
 OPTION(BOOL, grants_kai_queues, "grants.kaiQueues", NULL, "SUBLET_GRANTS_KAI_QUEUES", "false", "",
        "of `sublet fleet`: keeps Queues of KAI, so that GPUPools can have mode kai-fraction")
+OPTION(BOOL, grants_device_claims, "grants.deviceClaims", NULL, "SUBLET_GRANTS_DEVICE_CLAIMS",
+       "false", "",
+       "of `sublet fleet`: reads ResourceSlices and ResourceClaims, so that GPUPools can have mode dra")
 OPTION(LIST, grants_labels, "grants.labels", NULL, "SUBLET_GRANTS_LABELS", "", "",
        "of `sublet fleet`: keys of labels of GPUBindings that reports can be made by, such as "
        "cost-center")

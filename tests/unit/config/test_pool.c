@@ -244,6 +244,14 @@ static void mistakes_about_device_classes(void **state)
         {"pools: [{name: a, mode: dra, deviceClasses: {gpu: {gpuEq: 1, config: [{driver: d, "
          "parameters: x}]}}}]",
          "config: pools[0].deviceClasses.gpu.config[0].parameters: want an object, got string"},
+        {"pools: [{name: a, mode: dra, deviceClasses: {gpu: {gpuEq: 1, devices: {attributes: {a: b}"
+         "}}}}]",
+         "config: pools[0].deviceClasses.gpu.devices: driver is needed"},
+        {"pools: [{name: a, mode: dra, deviceClasses: {gpu: {gpuEq: 1, devices: {driver: 1}}}}]",
+         "config: pools[0].deviceClasses.gpu.devices.driver: want a string, got number"},
+        {"pools: [{name: a, mode: dra, deviceClasses: {gpu: {gpuEq: 1, devices: {driver: d, "
+         "attributes: {a: true}}}}}]",
+         "config: pools[0].deviceClasses.gpu.devices.attributes.a: want a string, got bool"},
         {"{pools: [{name: a, mode: dra, nodeSelector: {sublet.dev/pool: a}, deviceClasses: {gpu: "
          "{gpuEq: 1}}}], bindings: [{pool: a, guarantee: 1, overQuota: queue}]}",
          "config: bindings[0]: overQuota queue is for pods: a claim in pool \"a\" is charged when "

@@ -375,7 +375,8 @@ static void refusals_name_pool_and_namespace(void **state)
     stamp(&h, h.pool);
     while (step(&h, &unused))
         ;
-    assert_true(str_contains(condition_text(&h, h.pool, "Ready"), STR("mode dra has no")));
+    assert_true(str_contains(condition_text(&h, h.pool, "Ready"),
+                             STR("mode dra needs grants.deviceClaims")));
     h.pool = object(&h, "{'metadata':{'name':'a100'},'spec':{'mode':'kai-fraction','nodeSelector':{"
                         "'sublet.dev/pool':'a100'},'scheduler':{'kind':'kai','queueTemplate':"
                         "'q'}}}");

@@ -141,7 +141,7 @@ static void faults_of_nodes(void **state)
 static void pods_without_gpus(void **state)
 {
     struct watched t = {.a = arena_new(0), .w = fleet_watch_new()};
-    cJSON *one, *two;
+    cJSON *one, *two, *claims;
 
     (void)state;
     node(&t, "n1", "{'pool':'a'}", TAINT, "", 8);
@@ -162,6 +162,10 @@ static void pods_without_gpus(void **state)
     (void)fleet_watch_pod(
         t.w, NULL, pod(&t, "kube-system", "n1", ",'ownerReferences':[{'kind':'Node'}]", "{}"));
     (void)fleet_watch_pod(t.w, NULL, pod(&t, "team-c", "", "", "{'cpu':'4'}")); /* waits */
+    claims = parse(t.a, "{'metadata':{'name':'p','namespace':'team-d','uid':'u'},'spec':{"
+                        "'nodeName':'n1','resourceClaims':[{'name':'d'}],'containers':[{}]}}");
+    fact_reduce_pod(t.a, claims); /* devices that its spec does not name */
+    (void)fleet_watch_pod(t.w, NULL, claims);
     check_misuse(&t, "pool-a team-a 3 2250 1048576\n");
     assert_int_equal(t.view.sums[0].misused, 2);
     (void)fleet_watch_pod(t.w, two, NULL);
