@@ -4,6 +4,9 @@
  * holder likes. Must never grant a class whose devices cannot be counted. */
 #include "grant_class.h"
 
+/* With what follows the name before the '/', a subdomain. */
+#define MOST_NAME (253 - (int)(sizeof(".deviceclass.resource.k8s.io") - 1))
+
 bool grant_is_claimed(const struct grant_state *s, size_t pool)
 {
     return pool != SHARE_NO_POOL && s->configs[pool].mode == POOL_DRA;
@@ -21,6 +24,11 @@ struct str grant_class_resources(struct grant_state *s, struct config_pool *pool
         const struct pool_device_class *c = &pool->device_classes[i];
 
         any |= c->gpu_eq.num > 0;
+        if (c->name.n > MOST_NAME) /* the host would refuse all of the ResourceQuota */
+            return arena_printf(s->a,
+                                "deviceClasses.%.*s: a ResourceQuota bounds names of at most %d "
+                                "bytes",
+                                STR_F(c->name), MOST_NAME);
         if (c->gpu_eq.num && !c->driver.n)
             return arena_printf(s->a,
                                 "deviceClasses.%.*s.devices is needed: by its driver, and "

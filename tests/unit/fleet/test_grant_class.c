@@ -393,8 +393,15 @@ static void a_pool_that_cannot_be_counted_is_none(void **state)
     json_remove(json_path(h.pools[0], "spec.deviceClasses.whole"), "devices");
     check_ready(&h, "False Invalid deviceClasses.whole.devices is needed: by its driver, and "
                     "attributes, devices of the class are known in ResourceSlices");
-    json_set(h.a, json_path(h.pools[0], "spec.deviceClasses"), "whole",
-             object(&h, "{'gpuEq':0,'perClaim':1}"));
+    json_set(
+        h.a, json_get(h.pools[0], "spec"), "deviceClasses",
+        object(&h,
+               arena_printf(h.a, "{'%0*d':{'gpuEq':1,'devices':{'driver':'d.io'}}}", 226, 0).p));
+    settle(&h);
+    assert_true(str_contains(condition_text(&h, h.pools[0], "Ready"),
+                             STR("a ResourceQuota bounds names of at most 225 bytes")));
+    json_set(h.a, json_get(h.pools[0], "spec"), "deviceClasses",
+             object(&h, "{'whole':{'gpuEq':0,'perClaim':1}}"));
     check_ready(&h, "False Invalid deviceClasses: none of them has a gpuEq greater than 0");
     h.pools[0] = object(&h, POOL);
     h.off = true;
