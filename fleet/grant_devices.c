@@ -421,7 +421,7 @@ struct candidate {
 };
 struct counting {
     struct candidate *list;
-    size_t n;
+    size_t n, cap;
 };
 
 static void collect(struct counting *c, struct group *g, const struct config_pool *pool)
@@ -432,9 +432,22 @@ static void collect(struct counting *c, struct group *g, const struct config_poo
             struct rational gpus = weight_of(g, d, pool);
 
             d->gpus = RATIONAL_ZERO;
-            if (gpus.num && c->n < GRANT_NODE_DEVICES)
+            if (gpus.num && c->n < c->cap)
                 c->list[c->n++] = (struct candidate){d, g, gpus};
         }
+}
+
+static size_t most_of(const struct node *n)
+{
+    struct group *g;
+    size_t most = 0;
+
+    STAILQ_FOREACH(g, &n->groups, all)
+    {
+        for (size_t i = 0; i < g->n_has; i++)
+            most += g->has[i]->n_devices;
+    }
+    return most < GRANT_NODE_DEVICES ? most : GRANT_NODE_DEVICES;
 }
 
 static int heaviest_first(const void *x, const void *y)
@@ -513,7 +526,8 @@ void grant_devices_count(struct grant_devices *d, struct str node, const struct 
 
     *ret_total = *ret_healthy = RATIONAL_ZERO;
     if (n) {
-        c.list = arena_alloc(a, GRANT_NODE_DEVICES * sizeof(*c.list));
+        c.cap = most_of(n);
+        c.list = arena_alloc(a, (c.cap + 1) * sizeof(*c.list));
         STAILQ_FOREACH(g, &n->groups, all)
         collect(&c, g, pool);
         if (c.n)
