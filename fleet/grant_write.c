@@ -506,7 +506,8 @@ static void add_unbound(struct grant_state *s, const struct grant_pool *p, struc
     if (n > MOST_NAMED)
         buf_printf(b, " and %.*s by %zu more", STR_F(text_of(s, more)), n - MOST_NAMED);
     if (n)
-        buf_printf(b, ", whose GPUBinding was deleted: end its pods, or bind it again");
+        buf_printf(b, ", whose GPUBinding was deleted: %s, or bind it again",
+                   grant_is_claimed(s, p->index) ? "delete its claims" : "end its pods");
 }
 
 /* "4 GPUs of 2 bindings are still held" */
@@ -526,8 +527,10 @@ static struct str still_held(struct grant_state *s, const struct grant_pool *p)
     buf_printf(&b, "%.*s GPUs of %zu bindings are held", STR_F(text_of(s, sum)), n);
     add_unbound(s, p, &b);
     if (sums->foreign.num)
-        buf_printf(&b, ", and %.*s by pods of namespaces without a GPUBinding, such as \"%.*s\"",
-                   STR_F(text_of(s, sums->foreign)), STR_F(sums->foreign_ns));
+        buf_printf(&b, ", and %.*s by %s, such as \"%.*s\"", STR_F(text_of(s, sums->foreign)),
+                   grant_is_claimed(s, p->index) ? "claims that no GPUBinding bounds, in namespaces"
+                                                 : "pods of namespaces without a GPUBinding",
+                   STR_F(sums->foreign_ns));
     text = arena_str(s->a, buf_str(&b));
     buf_fini(&b);
     return text;

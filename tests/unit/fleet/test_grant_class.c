@@ -512,6 +512,44 @@ static void a_class_is_bounded_for_all_bindings(void **state)
     end(&h);
 }
 
+/* No pod is ended; what is held is said, until it is given back. */
+static void a_drain_waits_for_claims(void **state)
+{
+    struct host_of h;
+
+    (void)state;
+    begin(&h, 1);
+    bind_team(&h, 0, "{'pool':'dev','guarantee':2}");
+    bind_team(&h, 1, "{'pool':'dev','guarantee':2}");
+    settle(&h);
+    assert_true(claim(&h, 0, 2) && claim(&h, 1, 1));
+    h.bindings[1] = NULL;
+    h.foreign = 1;
+    json_set(h.a, json_get(h.pools[0], "spec"), "maintenance",
+             object(&h, "{'state':'drain','reason':'firmware'}"));
+    stamp(&h, h.pools[0]);
+    settle(&h);
+    assert_int_equal(grant_of(&h, 0), 0);
+    assert_int_equal(hard_of(&h, 0), 2);
+    assert_null(json_path(h.bindings[0], "status.reclaim"));
+    assert_str(condition_text(&h, h.bindings[0], "Ready"), "True PoolUnavailable firmware");
+    assert_str(condition_text(&h, h.pools[0], "Maintenance"),
+               "True Draining firmware; 3 GPUs of 2 bindings are held, 1 by namespace \"team-1\", "
+               "whose GPUBinding was deleted: delete its claims, or bind it again, and 1 by claims "
+               "that no GPUBinding bounds, in namespaces, such as \"other\"");
+    claim(&h, 0, -2);
+    claim(&h, 1, -1);
+    h.foreign = 0;
+    settle(&h);
+    assert_int_equal(hard_of(&h, 0), 0);
+    assert_str(condition_text(&h, h.pools[0], "Maintenance"), "True Drained firmware");
+    json_remove(json_get(h.pools[0], "spec"), "maintenance");
+    stamp(&h, h.pools[0]);
+    settle(&h);
+    assert_int_equal(grant_of(&h, 0), 2);
+    end(&h);
+}
+
 /* --- any order --- */
 
 static uint64_t below(struct host_of *h, uint64_t n)
@@ -589,6 +627,7 @@ int main(void)
         cmocka_unit_test(devices_of_others_are_not_granted),
         cmocka_unit_test(health_takes_no_guarantee),
         cmocka_unit_test(a_class_is_bounded_for_all_bindings),
+        cmocka_unit_test(a_drain_waits_for_claims),
         cmocka_unit_test(a_process_may_end_between_any_two_writes),
     };
 
