@@ -103,6 +103,8 @@ int translate_kind_part(const struct kind_call *c, const struct kind_rule *rows,
 
 /* A host name of sync.toHost.ingresses.hosts. */
 int translate_kind_host(const struct kind_call *c, const cJSON *value, cJSON **ret);
+/* A class of sync.toHost.ingresses.classes. */
+int translate_kind_ingress_class(const struct kind_call *c, struct str class);
 /* kind_rules.annotations: those of policy.annotations, where what names an object is translated,
  * and what names a host is judged. */
 int translate_kind_notes(const struct kind_call *c, const cJSON *annotations, cJSON **ret);

@@ -24,13 +24,20 @@ static int check_spec(const struct kind_call *c, const cJSON *spec, cJSON **ret)
     return 0;
 }
 
+int translate_kind_ingress_class(const struct kind_call *c, struct str class)
+{
+    if (str_list_has(options(c)->ingress_classes, class))
+        return 0;
+    return translate_kind_refuse(c, "class \"%.*s\" is not one of sync.toHost.ingresses.classes",
+                                 STR_F(class));
+}
+
 static int class_down(const struct kind_call *c, const cJSON *value, cJSON **ret)
 {
     struct str class = json_str(value);
 
-    if (class.n && !str_list_has(options(c)->ingress_classes, class))
-        return translate_kind_refuse(
-            c, "class \"%.*s\" is not one of sync.toHost.ingresses.classes", STR_F(class));
+    if (class.n && translate_kind_ingress_class(c, class))
+        return -1;
     *ret = class.n ? json_new_string(c->arena, class) : NULL;
     return 0;
 }

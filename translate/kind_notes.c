@@ -30,6 +30,7 @@ enum form {
     FORM_NAME,  /* NAME, or NAMESPACE/NAME */
     FORM_NAMES, /* NAME,NAME */
     FORM_HOSTS, /* HOST,HOST: of the admin's lists */
+    FORM_CLASS, /* of the admin's list */
     FORM_JSON,  /* by rows */
     FORM_OF,    /* JSON, and the end of the key names a backend */
     FORM_ALONE  /* reaches further than its object: the admin has to list the key itself */
@@ -141,7 +142,7 @@ static const struct note NOTES[] = {
     {HAPROXY_ORG "server-ca", FORM_NAME, .kind = "Secret"},
     {HAPROXY_ORG "server-crt", FORM_NAME, .kind = "Secret"},
     {HAPROXY_ORG "cr-backend", FORM_ALONE},
-    {HAPROXY_ORG "ingress.class", FORM_ALONE}, /* overrides ingressClassName */
+    {HAPROXY_ORG "ingress.class", FORM_CLASS},
     {HAPROXY_ORG "route-acl", FORM_ALONE},
     {HAPROXY_COM "auth-secret", FORM_NAME, .kind = "Secret"},
     {HAPROXY_COM "client-ca", FORM_NAME, .kind = "Secret"},
@@ -165,8 +166,8 @@ static const struct note NOTES[] = {
     {KONG "ca-certificates-secrets", FORM_NAMES, .kind = "Secret"},
     {KONG "ca-certificates-configmaps", FORM_NAMES, .kind = "ConfigMap"},
     {"projectcontour.io/tls-cert-namespace", FORM_ALONE},
-    {"projectcontour.io/ingress.class", FORM_ALONE},
-    {"contour.heptio.com/ingress.class", FORM_ALONE},
+    {"projectcontour.io/ingress.class", FORM_CLASS},
+    {"contour.heptio.com/ingress.class", FORM_CLASS},
     {"appgw.ingress.kubernetes.io/hostname-extension", FORM_HOSTS},
     {ALB "auth-idp-oidc", FORM_JSON, .rows = ALB_OIDC},
     {ALB "actions.", FORM_OF, .kind = "Service", .rows = ALB_ACTION},
@@ -330,6 +331,9 @@ static int value_down(const struct kind_call *c, const struct note *note, struct
     case FORM_NAMES:
     case FORM_HOSTS:
         return list_down(c, note, value, ret);
+    case FORM_CLASS:
+        *ret = value;
+        return translate_kind_ingress_class(c, value);
     case FORM_ALONE:
         *ret = value;
         return 0;
@@ -425,6 +429,8 @@ const char *translate_kind_note_of_service(const struct translate_tenant *t, str
                    ? NULL
                    : "names a host that is not one of sync.toHost.ingresses.hosts, "
                      "sync.toHost.gateways.hosts or sync.fromHost.gateways.hosts";
+    case FORM_CLASS:
+        return "chooses the class of an Ingress: set it there";
     default:
         return "names objects, which are not translated in a Service: set it in its Ingress or "
                "route";

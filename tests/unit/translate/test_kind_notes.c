@@ -277,12 +277,9 @@ static void keys_of_other_controllers(void **state)
         "appprotect.f5.com/app-protect-policy",
         "appprotect.f5.com/app-protect-security-log-destination",
         "appprotectdos.f5.com/app-protect-dos-resource",
-        "haproxy.org/ingress.class",
         "traefik.ingress.kubernetes.io/router.tls.domains.0.main",
         "traefik.ingress.kubernetes.io/router.TLS.Domains.0.sans",
         "projectcontour.io/tls-cert-namespace",
-        "projectcontour.io/ingress.class",
-        "contour.heptio.com/ingress.class",
         "cert-manager.io/ip-sans",
         "cert-manager.io/uri-sans",
         "cert-manager.io/email-sans",
@@ -337,6 +334,37 @@ static void keys_of_other_controllers(void **state)
         assert_str(str_c(note(f, hosts[i], "a.team.example", hosts[i])), "a.team.example");
         assert_int_equal(check_service(f, hosts[i]), -1);
         err_clear(&f->err);
+    }
+}
+
+/* Their controllers prefer it to ingressClassName. */
+static void a_class_is_one_of_the_list(void **state)
+{
+    static const char *const keys[] = {"haproxy.org/ingress.class",
+                                       "projectcontour.io/ingress.class",
+                                       "contour.heptio.com/ingress.class"};
+    static const char *const values[] = {"internal", "", "nginx,internal", "NGINX"};
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < COUNT(keys); i++) {
+        cJSON *v = doc(f, "{metadata: {name: x, namespace: ml, uid: u1}, spec: {ingressClassName: "
+                          "nginx}}"),
+              *notes = json_ensure_path(f->a, v, "metadata.annotations"), *ret = NULL;
+
+        use_config(
+            f, arena_printf(f->a, "policy: {annotations: {allow: [%s]}}\n" INGRESSES, keys[i]).p);
+        for (size_t k = 0; k < COUNT(values); k++) {
+            json_set_str(f->a, notes, keys[i], str_c(values[k]));
+            assert_int_equal(translate_kind(f->a, &f->tenant, translate_kind_rules(DOWN_INGRESSES),
+                                            v, &ret, &f->err),
+                             -1);
+            assert_true(str_contains(f->err.message, STR("sync.toHost.ingresses.classes")));
+            err_clear(&f->err);
+        }
+        json_set_str(f->a, notes, keys[i], STR("nginx"));
+        assert_ok(translate_kind(f->a, &f->tenant, translate_kind_rules(DOWN_INGRESSES), v, &ret,
+                                 &f->err));
+        assert_str(json_str(json_get(json_path(ret, "metadata.annotations"), keys[i])), "nginx");
     }
 }
 
@@ -617,6 +645,7 @@ int main(void)
         TEST(unlisted),
         TEST(keys_that_must_be_listed_themselves),
         TEST(keys_of_other_controllers),
+        TEST(a_class_is_one_of_the_list),
         TEST(the_case_of_a_key_changes_nothing),
         TEST(refused_names),
         TEST(actions),
