@@ -426,6 +426,27 @@ static void test_a_refused_workload_is_tried_again_when_gpus_come_free(void **st
     sim_free(s);
 }
 
+/* Under a verdict that binds, too, the exact quota refuses it, which knows whom to try again. */
+static void test_a_full_quota_of_the_host_hides_no_workload(void **state)
+{
+    struct sim *s =
+        sim_new_ready(47, "policy: {verdict: enforce}\n" POOL("caps: {}", "guarantee: 4"));
+
+    (void)state;
+    sim_create_pod(s, "a", GPU(4), "");
+    sim_until_runs(s, "a");
+    fake_host_faults(s->host)->full = "pods";
+    fake_host_faults(s->host)->full_of = "requests.nvidia.com/gpu";
+    sim_create(s, "replicasets.apps", "default", SET("set", 1, 1));
+    sim_run_ms(s, 90 * 1000);
+    assert_int_equal(running(s, "set"), 0);
+    fake_host_faults(s->host)->full = NULL;
+    sim_delete(s, "pods", "default", "a", 0);
+    sim_run_ms(s, 5000);
+    assert_int_equal(running(s, "set"), 1);
+    sim_free(s);
+}
+
 /* One GPU after the other comes free: the workload that was refused first gets the first, and the
  * other one the next, though the first needs more. */
 static void test_refused_workloads_take_turns(void **state)
@@ -465,6 +486,7 @@ int main(void)
         cmocka_unit_test(test_neither_large_nor_small_pods_block_the_others),
         cmocka_unit_test(test_what_can_no_longer_start_holds_no_other),
         cmocka_unit_test(test_a_refused_workload_is_tried_again_when_gpus_come_free),
+        cmocka_unit_test(test_a_full_quota_of_the_host_hides_no_workload),
         cmocka_unit_test(test_refused_workloads_take_turns),
     };
 
