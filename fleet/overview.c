@@ -107,6 +107,16 @@ static cJSON *holders_of(struct arena *a, const struct usage *u, size_t *more)
     return list;
 }
 
+/* Money is a decimal string as well. NULL: it has none. */
+static cJSON *budget_of(struct arena *a, const struct grants_budget *b)
+{
+    if (!b->is)
+        return NULL;
+    return json_object(a, JSON("amount", fleet_budget_text(a, b->amount)),
+                       JSON("currency", b->currency), JSON("spent", fleet_budget_text(a, b->spent)),
+                       JSON_I64("percent", b->percent));
+}
+
 static cJSON *bindings_of(struct arena *a, const struct overview *o, size_t *more)
 {
     cJSON *list = json_new_array(a);
@@ -121,7 +131,8 @@ static cJSON *bindings_of(struct arena *a, const struct overview *o, size_t *mor
                         JSON("burst", gpus_of(a, r->burst)), JSON("grant", gpus_of(a, r->grant)),
                         JSON("placed", gpus_of(a, r->placed)), JSON("holds", gpus_of(a, r->holds)),
                         JSON_NONEMPTY("wants", r->wants.num < 0 ? STR("") : gpus_of(a, r->wants)),
-                        JSON_NONEMPTY("reclaimAt", r->reclaim_at)));
+                        JSON_NONEMPTY("reclaimAt", r->reclaim_at),
+                        JSON("budget", budget_of(a, &r->budget))));
     }
     *more +=
         (o->grants.n_rows > MOST_ROWS ? o->grants.n_rows - MOST_ROWS : 0) + o->grants.n_not_shown;

@@ -84,7 +84,15 @@ function showPools(s) {
     }), "No pools.");
 }
 
+function budgetOf(b) {
+    return b.budget ? `${b.budget.percent}% of ${b.budget.amount} ${b.budget.currency} spent` : "";
+}
+
 function stateOf(b) {
+    return [grantOf(b), budgetOf(b)].filter(Boolean).join("; ");
+}
+
+function grantOf(b) {
     if (b.state !== "Granted") return `refused: ${b.state}`;
     if (b.reclaimAt) return `to give back ${round(Math.max(0, b.holds - b.grant))} from ${b.reclaimAt}`;
     return +b.grant > +b.guarantee ? "may borrow" : +b.grant < +b.guarantee ? "lends" : "";

@@ -130,7 +130,12 @@ static void bindings_and_pools_that_are_granted_only(void **state)
          .grant = {7, 3},
          .holds = {3, 1},
          .placed = {2, 1},
-         .wants = {3, 1}},
+         .wants = {3, 1},
+         .budget = {.is = true,
+                    .currency = STR("USD"),
+                    .amount = 1500000000,
+                    .spent = 1201334512,
+                    .percent = 80}},
         {.tenant = STR("<script>"),
          .pool = STR("l4"),
          .state = "Overcommitted",
@@ -181,6 +186,10 @@ static void bindings_and_pools_that_are_granted_only(void **state)
     says(s, "pools", 2, "unhealthy", "1.000");
     says(s, "bindings", 0, "state", "Granted");
     says(s, "bindings", 1, "state", "Overcommitted");
+    assert_str(json_text(w->a, json_get(json_at(json_get(s, "bindings"), 0), "budget")),
+               "{\"amount\":\"1500.00\",\"currency\":\"USD\",\"spent\":\"1201.334512\","
+               "\"percent\":80}");
+    assert_null(json_get(json_at(json_get(s, "bindings"), 1), "budget"));
     says(s, "bindings", 0, "grant", "2.333");
     says(s, "bindings", 0, "wants", "3.000");
     assert_null(json_get(json_at(json_get(s, "bindings"), 0), "reclaimAt"));
