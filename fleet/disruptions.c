@@ -108,7 +108,7 @@ void fleet_disruptions_pod(struct fleet_disruptions *d, const cJSON *before, con
     struct line *l;
 
     assert(d->magic == DISRUPTIONS_MAGIC);
-    if (reason.n && !disrupted(a, before).n && (l = line_of(d, a, hold)) != NULL)
+    if (reason.n && before && !disrupted(a, before).n && (l = line_of(d, a, hold)) != NULL)
         l->n[kind_of(reason)]++;
     arena_free(a);
 }

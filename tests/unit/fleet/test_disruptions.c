@@ -67,6 +67,7 @@ static void test_counts_once(void **state)
         fleet_disruptions_pod(d, pod(a, NULL, ""), is_target, &HOLD);
         fleet_disruptions_pod(d, is_target, is_target, &HOLD);
         fleet_disruptions_pod(d, is_target, NULL, &HOLD); /* gone */
+        fleet_disruptions_pod(d, NULL, is_target, &HOLD); /* of a process that began just now */
         fleet_disruptions_pod(d, pod(a, NULL, ""), pod(a, of[i].reason, "False"), &HOLD);
     }
     fleet_disruptions_pod(d, NULL, pod(a, NULL, ""), &HOLD);
@@ -103,8 +104,8 @@ static void test_counts_what_the_fleet_took_back(void **state)
 
     (void)state;
     fleet_disruptions_pod(d, pod(a, NULL, ""), waits, &HOLD);
-    fleet_disruptions_pod(d, NULL, marked(a, "app", when, why), &HOLD);
-    fleet_disruptions_pod(d, NULL, marked(a, cluster, when, "PreemptionByScheduler"), &HOLD);
+    fleet_disruptions_pod(d, waits, marked(a, "app", when, why), &HOLD);
+    fleet_disruptions_pod(d, waits, marked(a, cluster, when, "PreemptionByScheduler"), &HOLD);
     fleet_disruptions_pod(d, pod(a, "PreemptionByScheduler", "True"), ends, &HOLD);
     none_is(d);
     fleet_disruptions_pod(d, waits, ends, &HOLD);
@@ -130,7 +131,7 @@ static void test_lines_are_bounded(void **state)
         struct fleet_hold hold = HOLD;
 
         hold.tenant = arena_printf(a, "team-%zu", i);
-        fleet_disruptions_pod(d, NULL, pod(a, "PreemptionByScheduler", "True"), &hold);
+        fleet_disruptions_pod(d, pod(a, NULL, ""), pod(a, "PreemptionByScheduler", "True"), &hold);
     }
     fleet_disruptions_metrics(d, &out);
     rest = buf_str(&out);
