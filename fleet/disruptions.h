@@ -22,8 +22,8 @@ enum fleet_disruption {
 struct fleet_disruptions;
 struct fleet_disruptions *fleet_disruptions_new(void);
 struct fleet_disruptions *fleet_disruptions_free(struct fleet_disruptions *d); /* takes NULL */
-/* A change of a pod that held this until then; trees, NULL: there is none. One without a tree before
- * is of a process that began while it ends: the process before it counted that. */
+/* A change of a pod that held this until then; trees, NULL: there is none. Without one before the
+ * process began while the pod ends: the process before it has counted that. */
 void fleet_disruptions_pod(struct fleet_disruptions *d, const cJSON *before, const cJSON *now,
                            const struct fleet_hold *hold);
 void fleet_disruptions_metrics(const struct fleet_disruptions *d, struct buf *out);
