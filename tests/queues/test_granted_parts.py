@@ -10,10 +10,12 @@ import pytest
 
 from testenv import eventually
 from testenv.held import HeldHost
+from testenv.nodes import pool_config
 from testenv.schedulers import Kai
 
 from test_grants import GROUP, Grants, binding_object, bindings_of, pool_object
-from test_parts import devices  # noqa: F401 - a fixture
+from test_parts import devices, part  # noqa: F401 - a fixture
+from test_tenant import host_pod, running
 
 QUEUES = Kai.api + "/queues"
 LISTED = ("get queues.scheduling.run.ai -o "  # docs/pools-and-quota.md
@@ -34,7 +36,7 @@ class Parts(Grants):
         super().__init__(host, directory, tag, pools)
         self.fleet.write_config(grants={"enabled": True, "grace": "1s", "kaiQueues": True})
         self.create(f"{GROUP}/gpupools", pool_object(
-            "shared", kind="shared", mode="kai-fraction", tolerations=[{"key": "nvidia.com/gpu", "operator": "Exists"}],
+            "shared", kind="shared", mode="kai-fraction", tolerations=pool_config("shared", "l4")["tolerations"],
             scheduler={"kind": "kai", "queueTemplate": "{namespace}-parts"}))
 
     def bind(self, namespace, **spec):
@@ -188,6 +190,29 @@ def test_a_refused_write_is_said_and_stops_no_other(parts, kai):
     parts.until(b, grant="1")
     eventually(lambda: parts.condition(f"{bindings_of(b)}/shared", "Bounded", "True"), 60, "no more trouble")
     eventually(lambda: parts.condition(f"{GROUP}/gpupools/shared", "Fenced", "True"), 60, "no more trouble")
+
+
+def test_a_tenants_pods_are_in_its_own_queue(parts, kai, tenant):
+    """Its process follows the GPUBinding: KAI places two halves, a third is beyond the grant, and a tenant's label names no
+    other Queue."""
+    other = parts.tenants[1]
+    vc = tenant("research", config={"fleet": {"bindings": True}})
+    parts.bind(vc.namespace, guarantee="1", default=True)
+    parts.bind(other, guarantee="1")
+    parts.fleet.start()
+    parts.until(vc.namespace, grant="1")
+    parts.until(other, grant="1")
+    forged = part("one", 50)
+    forged["metadata"]["labels"] = {"kai.scheduler/queue": f"{other}-parts"}
+    eventually(lambda: vc.kubectl.run("apply", "-f", "-", stdin=json.dumps(forged))[0] == 0, 60, "its process to have the pool")
+    vc.kubectl.apply(part("two", 50))
+    for name in ("one", "two"):
+        running(vc.kubectl, name)
+        assert host_pod(vc, name)["metadata"]["labels"]["kai.scheduler/queue"] == f"{vc.namespace}-parts"
+    code, _, said = vc.kubectl.run("create", "-f", "-", stdin=json.dumps(part("three", 50)))
+    assert code and "exceeded quota: gpu/shared" in said and "limited: gpu=1" in said, said
+    vc.kubectl("delete", "pod", "one", "two")
+    eventually(lambda: not vc.host_pods(), 60, "the host's pods gone")
 
 
 class OneWrite:
