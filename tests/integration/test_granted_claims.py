@@ -318,3 +318,12 @@ def test_without_the_right_to_read_nothing_changes(real_host, grants, namespace)
     grants.change(namespace, guarantee="1")
     eventually(lambda: grants.pool()["status"]["granted"] == "3", 30, "the grant as it was")
     assert grants.hard(namespace) == "3" and grants.status(namespace)["grant"] == "3"
+
+
+def test_the_chart_gives_the_rights_where_they_are_needed(tmp_path):
+    def rules(**grants):
+        made = chart_objects(tmp_path, config={"pools": [], "grants": grants})
+        return [r for o in made if o["kind"] == "ClusterRole" for r in o["rules"] if r.get("apiGroups") == ["resource.k8s.io"]]
+    assert rules(enabled=True, deviceClaims=True) == [{"apiGroups": ["resource.k8s.io"], "verbs": ["list", "watch"],
+                                                       "resources": ["resourceslices", "resourceclaims"]}]
+    assert not rules(enabled=True)
