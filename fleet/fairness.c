@@ -5,7 +5,7 @@
 
 #include <sublet/metrics.h>
 
-#include "grant_state.h"
+#include "grant_write.h"
 
 static double number(struct rational r)
 {

@@ -14,7 +14,7 @@
  * Source: KAI 0.12.0, pkg/apis/scheduling/v2/queue_types.go, pkg/scheduler/plugins/proportion */
 #pragma once
 
-#include "grant_state.h"
+#include "grant_write.h"
 
 #define GRANT_QUEUES      "/apis/scheduling.run.ai/v2/queues"
 #define GRANT_QUEUE_OF    "sublet.dev/queue-of"

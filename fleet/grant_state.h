@@ -137,20 +137,5 @@ const struct grant_pool *grant_pool_at(const struct grant_state *s, size_t index
 /* Another pool with a resource of this one; NULL: there is none. */
 const struct config_pool *grant_shares_resource(const struct grant_state *s, size_t pool);
 
-/* A request to the host. Its version is that of the object as it was seen; empty: it is created. */
-struct grant_write {
-    const char *method;
-    struct str path, version; /* path of the object, also where it is created */
-    struct str collection;    /* of a POST; else empty */
-    struct str pool;          /* what it raises, where it raises */
-    struct rational value;
-    cJSON *body;
-    const char *kind; /* of a status, whose change is worth Events; else NULL */
-    const cJSON *before;
-};
-/* The next write after the given one, in a stable order; starts at *at 0. False: there is none. */
-bool grant_next_write(struct grant_state *s, size_t *at, struct grant_write *ret);
-/* The reason of condition Ready for each state of a binding. */
-extern const char *const GRANT_REASONS[N_SHARE_STATES];
 /* a - b, never less than nothing: nodes and pods need not agree at one moment. */
 struct rational grant_without(struct rational a, struct rational b);

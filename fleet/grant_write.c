@@ -4,14 +4,16 @@
  * ResourceQuota is lowered only below nothing that it has charged, in the version that says so: a
  * pod that is admitted meanwhile makes another version of it, and the write a conflict. Must never
  * name a tenant in what another can read. */
-#include "grant_class.h"
-#include "grant_queue.h"
+#include "grant_write.h"
 
 #include <sublet/buf.h>
 #include <sublet/clock.h>
 #include <sublet/json_build.h>
 #include <sublet/object.h>
 #include <sublet/quantity.h>
+
+#include "grant_class.h"
+#include "grant_queue.h"
 
 static struct str text_of(const struct grant_state *s, struct rational gpus)
 {

@@ -3,7 +3,8 @@
  * it anew and sends what follows; nothing else is remembered but writes whose outcome is not known.
  * The facts of nodes and pods follow these as they change: to parse them all is most of a turn.
  * Between two turns is four times what the first one took, but at most 5 s, so that a machine which
- * stood still goes on; there is none while nothing changes.
+ * stood still goes on; there is none while nothing changes. Its length: sources, turns, writes and
+ * their answers are one state.
  *
  *   a change --> timer --> turn --> writes --> answers --> reflectors learn --> a change
  *
@@ -25,7 +26,7 @@
 #include "event_writer.h"
 #include "grant_class_watch.h"
 #include "grant_queue.h"
-#include "grant_state.h"
+#include "grant_write.h"
 #include "pool_gauges.h"
 #include "unsaid.h"
 

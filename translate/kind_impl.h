@@ -21,8 +21,7 @@ struct kind_call {
     translate_ref_cb ref; /* NULL: not wanted */
     void *ref_ctx;
     struct err *left_out; /* set by what is left out; NULL: it is refused */
-    /* Of the rules. */
-    int (*host)(const struct kind_call *c, const cJSON *value, cJSON **ret);
+    int (*host)(const struct kind_call *c, const cJSON *value, cJSON **ret); /* of the rules */
 };
 
 enum kind_action {

@@ -85,8 +85,7 @@ struct config {
     int64_t history_events, history_bytes, history_ms, history_memory;
     int64_t lease_duration_ms;
     bool lease_away_read_only;
-    bool grants; /* of `sublet fleet`, all five */
-    bool grants_kai_queues, grants_device_claims;
+    bool grants, grants_kai_queues, grants_device_claims; /* of `sublet fleet`, all five */
     int64_t grants_grace_ms, grants_pause_ms;
 #define CONFIG_GRANTS_LABELS      16
 #define CONFIG_GRANTS_LABELS_TEXT "16"

@@ -15,8 +15,8 @@
 struct node_addresses {
     struct syncer *syncer;
     size_t n_services, next, n;
-    char *texts[MOST];
-    struct str ips[MOST]; /* of texts */
+    char *copies[MOST];
+    struct str ips[MOST]; /* of copies */
     char *nodes[MOST];    /* NULL: it is free */
     bool lacking;         /* a node was refused one */
 };
@@ -39,7 +39,7 @@ struct node_addresses *sync_node_addresses_free(struct node_addresses *n)
     if (!n)
         return NULL;
     for (size_t i = 0; i < n->n; i++) {
-        mem_free(n->texts[i]);
+        mem_free(n->copies[i]);
         mem_free(n->nodes[i]);
     }
     mem_free(n);
@@ -103,8 +103,8 @@ void sync_node_addresses_found(struct node_addresses *n, struct str ip)
     for (size_t i = 0; i < n->n; i++)
         known |= str_eq(n->ips[i], ip);
     if (ip.n && !known) {
-        n->texts[n->n] = mem_strdup(ip);
-        n->ips[n->n] = str_c(n->texts[n->n]);
+        n->copies[n->n] = mem_strdup(ip);
+        n->ips[n->n] = str_c(n->copies[n->n]);
         n->n++;
     }
     if (n->next < n->n_services)

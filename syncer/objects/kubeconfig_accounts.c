@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kubeconfig.additionalSecrets[].serviceAccount.clusterRole: the account whose token a Secret of
- * the host has, and its ClusterRoleBinding. Why: who reads the Secret then has rights without a
+ * the host has, and its ClusterRoleBinding. Why: a client with the Secret has rights then without a
  * step of the tenant's. Must never leave a binding that the configuration has no more: names that
  * begin with PREFIX are this file's. */
 #include <sublet/config_kubeconfig.h>

@@ -127,7 +127,7 @@ int pki_load_serving(struct pki *p, struct err *err)
     return pki_renew_serving(p, err);
 }
 
-/* text: as it is stored, IP,IP. */
+/* As they are stored: IP,IP. */
 static void add_addresses(struct pki *p, struct str text)
 {
     struct str rest = arena_str(p->arena, text);

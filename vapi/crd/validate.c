@@ -16,7 +16,7 @@ static void judge(struct judge *j, uint32_t node, const cJSON *value, const cJSO
 /* Further errors are counted without a message. */
 #define MAX_MESSAGES 200
 
-/* Whether the caller shall say what is wrong; it is counted here where not. */
+/* Whether the caller shall add an error; one is counted here where not. */
 static bool speak(struct judge *j)
 {
     if (!j->silent && j->errors->n < MAX_MESSAGES)
@@ -332,7 +332,7 @@ static size_t try_all(struct judge *j, const uint32_t *nodes, size_t n, const cJ
     return good;
 }
 
-/* Says what is wrong with the closest alternative. */
+/* Adds the errors of the closest alternative. */
 static void judge_closest(struct judge *j, uint32_t closest, const cJSON *value,
                           const struct field_path *path)
 {

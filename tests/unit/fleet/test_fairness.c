@@ -3,7 +3,7 @@
 #include "test.h"
 
 #include "fairness.h"
-#include "grant_state.h"
+#include "grant_write.h"
 
 static struct grants_row row(const char *tenant, int64_t grant, int64_t wants, int64_t placed)
 {

@@ -10,6 +10,7 @@
 #include <sublet/object.h>
 
 #include "grant_class.h"
+#include "grant_write.h"
 
 #define TENANTS 3
 #define DEVICES 8 /* of two nodes */
