@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every command in README.md and docs/ is run: blocks marked `sh demo` here, against the demo; those marked
 `sh by=FILE` by FILE, which must exist. A block of sh without a mark is an error: it would rot unseen."""
+import json
 import os
 import re
 import subprocess
 
 import pytest
+import yaml
 
 from testenv import binaries
 from testenv.binaries import TREE
@@ -65,10 +67,22 @@ BASE = """pools:
 BOUND = "bindings:\n- {pool: a100, guarantee: \"8\"}\n"
 
 
+def pools_file(text):
+    """The pools and bindings of a configuration file with this example."""
+    if text.startswith("apiVersion:"):
+        pool = yaml.safe_load(text)
+        item = {"name": pool["metadata"]["name"], **pool["spec"]}
+        return f"pools: {json.dumps([item])}\nbindings: [{{pool: {item['name']}, guarantee: 1}}]\n"
+    if text.startswith("pools:"):
+        return text
+    return BASE + "bindings:\n" + text if text.startswith("-") else BASE + text + BOUND
+
+
 @pytest.mark.parametrize("text", [b[2] for b in blocks(POOLS) if b[0] == "yaml"], ids=lambda t: t.split("\n")[-2].strip()[:40])
 def test_every_example_of_pools_is_valid(text, tmp_path):
-    """A whole file, a binding of pool a100, or keys of a pool; `sublet check` reads it, and reports what is misspelt in it."""
-    whole = text if text.startswith("pools:") else BASE + "bindings:\n" + text if text.startswith("-") else BASE + text + BOUND
+    """A whole file, a GPUPool, a binding of pool a100, or keys of a pool; `sublet check` reads it, and reports what is
+    misspelt in it."""
+    whole = pools_file(text)
     for suffix, good in (("", True), ("nonsense: true\n", False)):
         file = tmp_path / "config.yaml"
         file.write_text("name: research\nhost: {namespace: team-research}\n" + whole + suffix, encoding="utf-8")
