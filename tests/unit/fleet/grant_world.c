@@ -247,15 +247,6 @@ void record_pool(struct host_of *h)
     assert_true(json_path(h->pool, "status.inForce") != NULL);
 }
 
-void check_step(struct host_of *h, const char *want)
-{
-    struct buf got = BUF_INIT(0);
-
-    step(h, &got);
-    assert_str(buf_str(&got), want);
-    buf_fini(&got);
-}
-
 struct str status_text(struct host_of *h, int tenant, const char *path)
 {
     cJSON *node = json_path(h->bindings[tenant], path);
@@ -263,25 +254,7 @@ struct str status_text(struct host_of *h, int tenant, const char *path)
     return json_is_string(node) ? json_str(node) : node ? json_text(h->a, node) : STR("-");
 }
 
-struct str condition_text(struct host_of *h, const cJSON *tree, const char *type)
-{
-    const cJSON *c = condition_of(tree, type);
-
-    return arena_printf(h->a, "%.*s %.*s %.*s", STR_F(json_str_at(c, "status")),
-                        STR_F(json_str_at(c, "reason")), STR_F(json_str_at(c, "message")));
-}
-
 /* Steps until nothing is left to write. */
-void settle(struct host_of *h)
-{
-    struct buf unused = BUF_INIT(0);
-    int rounds = 0;
-
-    while (step(h, &unused))
-        assert_true(++rounds < 12);
-    buf_fini(&unused);
-}
-
 void set_ready(struct host_of *h, int node, const char *status)
 {
     json_set_str(h->a, json_at(json_path(h->nodes[node], "status.conditions"), 0), "status",

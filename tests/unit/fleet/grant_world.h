@@ -53,11 +53,10 @@ void check_host(const struct host_of *h);
 size_t step(struct host_of *h, struct buf *out);
 /* The first status of the pool, which says what is in force. */
 void record_pool(struct host_of *h);
-void check_step(struct host_of *h, const char *want);
 struct str status_text(struct host_of *h, int tenant, const char *path);
-struct str condition_text(struct host_of *h, const cJSON *tree, const char *type);
-/* Steps until nothing is left to write. */
-void settle(struct host_of *h);
 void set_ready(struct host_of *h, int node, const char *status);
 void run_on(struct host_of *h, int tenant, int64_t gpus, const char *node);
 void maintain(struct host_of *h, const char *text);
+
+#define SETTLE_ROUNDS 12
+#include "grant_steps.h"

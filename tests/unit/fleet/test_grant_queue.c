@@ -310,32 +310,8 @@ static size_t step(struct host_of *h, struct buf *out)
     return n;
 }
 
-static void check_step(struct host_of *h, const char *want)
-{
-    struct buf got = BUF_INIT(0);
-
-    step(h, &got);
-    assert_str(buf_str(&got), want);
-    buf_fini(&got);
-}
-
-static void settle(struct host_of *h)
-{
-    struct buf unused = BUF_INIT(0);
-    int rounds = 0;
-
-    while (step(h, &unused))
-        assert_true(++rounds < 20);
-    buf_fini(&unused);
-}
-
-static struct str condition_text(struct host_of *h, const cJSON *tree, const char *type)
-{
-    const cJSON *c = condition_of(tree, type);
-
-    return arena_printf(h->a, "%.*s %.*s %.*s", STR_F(json_str_at(c, "status")),
-                        STR_F(json_str_at(c, "reason")), STR_F(json_str_at(c, "message")));
-}
+#define SETTLE_ROUNDS 20
+#include "grant_steps.h"
 
 /* --- cases --- */
 

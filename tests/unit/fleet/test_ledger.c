@@ -71,13 +71,43 @@ static void reads_what_a_period_needs(void **state)
     }
 }
 
+/* What is read of a period, as words. */
+struct read_case {
+    int64_t from, until;
+    const char *read;
+};
+
+static void check_periods(struct world *w, const struct read_case *periods, size_t n,
+                          void (*print)(struct arena *a, const struct fleet_records *r,
+                                        struct buf *out))
+{
+    struct fleet_records r;
+
+    assert_int_equal(ledger_commit(w->ledger, &w->err), 0);
+    for (size_t i = 0; i < n; i++) {
+        struct buf got = BUF_INIT(0);
+
+        assert_int_equal(
+            ledger_read(w->a, str_c(w->directory), periods[i].from, periods[i].until, &r, &w->err),
+            0);
+        print(w->a, &r, &got);
+        assert_str(buf_str(&got), periods[i].read);
+        buf_fini(&got);
+    }
+}
+
+static void print_capacities(struct arena *a, const struct fleet_records *r, struct buf *out)
+{
+    (void)a;
+    for (size_t k = 0; k < r->n_capacities; k++)
+        buf_printf(out, "%.*s%lld ", STR_F(r->capacities[k].node),
+                   (long long)r->capacities[k].total.num);
+}
+
 /* One that a clock wrote with an earlier time takes effect where the one before it did. */
 static void reads_the_capacities_of_a_period(void **state)
 {
-    static const struct {
-        int64_t from, until;
-        const char *read; /* nodes, and what each had */
-    } periods[] = {
+    static const struct read_case periods[] = {
         {0, INT64_MAX, "a1 b7 a2 a3 b8 a4 a5 "},
         {LEDGER_OPEN, INT64_MAX, "a5 b8 "},
         {BEGIN, INT64_MAX, "a1 b7 a2 a3 b8 a4 a5 "},
@@ -96,7 +126,6 @@ static void reads_the_capacities_of_a_period(void **state)
         {"b", 30, 8}, {"a", 40, 4}, {"a", 15, 5},
     };
     struct world *w = *state;
-    struct fleet_records r;
 
     for (size_t i = 0; i < COUNT(changes); i++) {
         struct fleet_capacity c = {.node = str_c(changes[i].node),
@@ -107,28 +136,19 @@ static void reads_the_capacities_of_a_period(void **state)
 
         assert_int_equal(ledger_add_capacity(w->ledger, &c, &w->err), 0);
     }
-    assert_int_equal(ledger_commit(w->ledger, &w->err), 0);
-    for (size_t i = 0; i < COUNT(periods); i++) {
-        struct buf got = BUF_INIT(0);
+    check_periods(w, periods, COUNT(periods), print_capacities);
+}
 
-        assert_int_equal(
-            ledger_read(w->a, str_c(w->directory), periods[i].from, periods[i].until, &r, &w->err),
-            0);
-        for (size_t k = 0; k < r.n_capacities; k++)
-            buf_printf(&got, "%.*s%lld ", STR_F(r.capacities[k].node),
-                       (long long)r.capacities[k].total.num);
-        assert_str(buf_str(&got), periods[i].read);
-        buf_fini(&got);
-    }
+static void print_prices(struct arena *a, const struct fleet_records *r, struct buf *out)
+{
+    for (size_t k = 0; k < r->n_prices; k++)
+        buf_printf(out, "%.*s ", STR_F(exact_fraction(a, exact_of(r->prices[k].price))));
 }
 
 /* What ran before the first price costs as much as that. */
 static void reads_the_prices_of_a_period(void **state)
 {
-    static const struct {
-        int64_t from, until;
-        const char *read;
-    } periods[] = {
+    static const struct read_case periods[] = {
         {0, INT64_MAX, "5/2 3 4 "},
         {LEDGER_OPEN, INT64_MAX, "4 "},
         {BEGIN + 15 * SECOND, BEGIN + 18 * SECOND, "3 "},
@@ -136,7 +156,6 @@ static void reads_the_prices_of_a_period(void **state)
         {0, BEGIN - 1, "5/2 "},
     };
     struct world *w = *state;
-    struct fleet_records r;
 
     for (int i = 1; i < 3; i++) {
         struct fleet_price p = {.pool = STR("a100"),
@@ -146,26 +165,20 @@ static void reads_the_prices_of_a_period(void **state)
 
         assert_int_equal(ledger_add_price(w->ledger, &p, &w->err), 0);
     }
-    assert_int_equal(ledger_commit(w->ledger, &w->err), 0);
-    for (size_t i = 0; i < COUNT(periods); i++) {
-        struct buf got = BUF_INIT(0);
+    check_periods(w, periods, COUNT(periods), print_prices);
+}
 
-        assert_int_equal(
-            ledger_read(w->a, str_c(w->directory), periods[i].from, periods[i].until, &r, &w->err),
-            0);
-        for (size_t k = 0; k < r.n_prices; k++)
-            buf_printf(&got, "%.*s ", STR_F(exact_fraction(w->a, exact_of(r.prices[k].price))));
-        assert_str(buf_str(&got), periods[i].read);
-        buf_fini(&got);
-    }
+static void print_guarantees(struct arena *a, const struct fleet_records *r, struct buf *out)
+{
+    (void)a;
+    for (size_t k = 0; k < r->n_guarantees; k++)
+        buf_printf(out, "%.*s%lld ", STR_F(r->guarantees[k].tenant),
+                   (long long)r->guarantees[k].guarantee.num);
 }
 
 static void reads_the_guarantees_of_a_period(void **state)
 {
-    static const struct {
-        int64_t from, until;
-        const char *read; /* tenants, and what each was guaranteed */
-    } periods[] = {
+    static const struct read_case periods[] = {
         {0, INT64_MAX, "a1 b7 a2 a3 b8 a4 "},
         {LEDGER_OPEN, INT64_MAX, "b8 a4 "},
         {BEGIN, INT64_MAX, "a1 b7 a2 a3 b8 a4 "},
@@ -182,7 +195,6 @@ static void reads_the_guarantees_of_a_period(void **state)
         {"a", 0, 1}, {"b", 0, 7}, {"a", 10, 2}, {"a", 20, 3}, {"b", 30, 8}, {"a", 40, 4},
     };
     struct world *w = *state;
-    struct fleet_records r;
 
     for (size_t i = 0; i < COUNT(changes); i++) {
         struct fleet_guarantee g = {.tenant = str_c(changes[i].tenant),
@@ -194,19 +206,7 @@ static void reads_the_guarantees_of_a_period(void **state)
 
         assert_int_equal(ledger_add_guarantee(w->ledger, &g, &w->err), 0);
     }
-    assert_int_equal(ledger_commit(w->ledger, &w->err), 0);
-    for (size_t i = 0; i < COUNT(periods); i++) {
-        struct buf got = BUF_INIT(0);
-
-        assert_int_equal(
-            ledger_read(w->a, str_c(w->directory), periods[i].from, periods[i].until, &r, &w->err),
-            0);
-        for (size_t k = 0; k < r.n_guarantees; k++)
-            buf_printf(&got, "%.*s%lld ", STR_F(r.guarantees[k].tenant),
-                       (long long)r.guarantees[k].guarantee.num);
-        assert_str(buf_str(&got), periods[i].read);
-        buf_fini(&got);
-    }
+    check_periods(w, periods, COUNT(periods), print_guarantees);
 }
 
 static void what_was_not_committed_is_not_there(void **state)
