@@ -12,6 +12,7 @@
 #include <sublet/store_admin.h>
 
 #include "engine.h"
+#include "../quoted.h"
 
 /* Of the moment's time, but for what the test jumps. */
 #define PATIENCE_MS 180000
@@ -395,18 +396,6 @@ static const struct resource *find_resource(struct sim *s, const char *name)
     return r;
 }
 
-static cJSON *parse(struct arena *a, const char *json)
-{
-    char *text = arena_cstr(a, str_c(json));
-    cJSON *tree = NULL;
-
-    for (char *p = text; *p; p++)
-        *p = *p == '\'' ? '"' : *p;
-    if (json_parse(a, str_c(text), &tree, NULL))
-        fail_msg("not JSON: %s", text);
-    return tree;
-}
-
 static void on_written(void *ctx, const struct err *err, const struct store_object *object)
 {
     struct sim *s = ctx;
@@ -422,7 +411,8 @@ void sim_create(struct sim *s, const char *resource, const char *ns, const char 
     struct arena *a = arena_new(0);
 
     s->writes++;
-    vapi_create(s->api, find_resource(s, resource), str_c(ns), parse(a, json), on_written, s);
+    vapi_create(s->api, find_resource(s, resource), str_c(ns), quoted_json(a, str_c(json)),
+                on_written, s);
     arena_free(a);
 }
 
@@ -434,7 +424,7 @@ void sim_patch(struct sim *s, const char *resource, const char *ns, const char *
 
     s->writes++;
     vapi_patch(s->api, find_resource(s, arena_cstr(a, plural)), sub.n ? sub : STR_NULL, str_c(ns),
-               str_c(name), parse(a, json), on_written, s);
+               str_c(name), quoted_json(a, str_c(json)), on_written, s);
     arena_free(a);
 }
 

@@ -5,6 +5,7 @@
 
 #include "engine.h"
 #include "objects/aliases.h"
+#include "../quoted.h"
 
 #include <sublet/config_sync.h>
 
@@ -90,11 +91,8 @@ static bool name_is_taken(struct sim *s)
 static struct str put(struct sim *s, const char *name, const char *json)
 {
     struct arena *a = arena_new(0);
-    char *text = arena_cstr(a, str_c(json));
 
-    for (char *p = text; *p; p++)
-        *p = *p == '\'' ? '"' : *p;
-    fake_host_put(s->host, "services", text);
+    fake_host_put(s->host, "services", quoted(a, str_c(json)));
     arena_free(a);
     return host_uid(s, name);
 }

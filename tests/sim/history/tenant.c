@@ -3,6 +3,7 @@
  * was answered. Every object carries a mark, a number that grows with each write. */
 #include "tenant.h"
 #include "judge.h"
+#include "../../quoted.h"
 
 #include <string.h>
 
@@ -131,18 +132,6 @@ static void on_written(void *ctx, const struct err *err, const struct store_obje
 
 /* --- writes --- */
 
-static cJSON *parse(struct arena *a, struct str text)
-{
-    char *p = arena_cstr(a, text);
-    cJSON *tree = NULL;
-
-    for (char *c = p; *c; c++)
-        *c = *c == '\'' ? '"' : *c;
-    if (json_parse(a, str_c(p), &tree, NULL))
-        world_fail("the simulator's own JSON: %s", p);
-    return tree;
-}
-
 static struct write *begin(struct life *l, size_t slot, enum slot_write kind)
 {
     struct slot *s = slot_of(l, slot);
@@ -167,8 +156,8 @@ static void create(struct life *l, size_t slot)
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
     text = arena_printf(a, s->json, s->name, (long long)s->last, (long long)s->last);
 #pragma GCC diagnostic pop
-    vapi_create(l->api, resource_of(l, s->resource), STR("default"), parse(a, text), on_written,
-                write);
+    vapi_create(l->api, resource_of(l, s->resource), STR("default"), quoted_json(a, text),
+                on_written, write);
     arena_free(a);
 }
 
@@ -188,7 +177,7 @@ static void patch(struct life *l, size_t slot)
         text = arena_printf(a, "{'metadata':{" MARK "}}", n);
 
     vapi_patch(l->api, resource_of(l, s->resource), STR_NULL, STR("default"), str_c(s->name),
-               parse(a, text), on_written, write);
+               quoted_json(a, text), on_written, write);
     arena_free(a);
 }
 

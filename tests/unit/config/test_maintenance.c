@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `maintenance` as an admin writes it: what is read, what is refused, what tenants read of it. */
 #include "test.h"
+#include "../../quoted.h"
 
 #include <sublet/json.h>
 
 /* JSON with ' for ". */
 static int read_it(struct config_fixture *f, const char *text, struct config_maintenance *ret)
 {
-    char *copy = arena_cstr(f->a, str_c(text));
-    cJSON *tree = NULL;
-
-    for (char *p = copy; *p; p++)
-        *p = *p == '\'' ? '"' : *p;
-    assert_ok(json_parse(f->a, str_c(copy), &tree, &f->err));
-    return config_maintenance_parse(f->a, STR("maintenance"), tree, ret, &f->err);
+    return config_maintenance_parse(f->a, STR("maintenance"), quoted_json(f->a, str_c(text)), ret,
+                                    &f->err);
 }
 
 static void all_of_it_is_read(void **state)

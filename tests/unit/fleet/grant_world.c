@@ -1,26 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The host of grant_world.h. Each write is checked as it is applied: no GPU is promised twice. */
 #include "grant_world.h"
+#include "../../quoted.h"
 
-static cJSON *parse(struct host_of *h, struct str text)
-{
-    cJSON *tree = NULL;
-    struct err err;
-
-    err_init(&err, h->a);
-    if (json_parse(h->a, text, &tree, &err))
-        fail_msg("%.*s: %.*s", STR_F(text), STR_F(err.message));
-    return tree;
-}
-
-/* JSON with ' for ". */
 cJSON *object(struct host_of *h, const char *text)
 {
-    char *copy = arena_cstr(h->a, str_c(text));
-
-    for (char *p = copy; *p; p++)
-        *p = *p == '\'' ? '"' : *p;
-    return parse(h, str_c(copy));
+    return quoted_json(h->a, str_c(text));
 }
 
 void stamp(struct host_of *h, cJSON *tree)

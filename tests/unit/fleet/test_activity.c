@@ -5,6 +5,7 @@
 #include "test.h"
 
 #include "activity.h"
+#include "../../quoted.h"
 
 #define MINUTE INT64_C(60000)
 
@@ -44,11 +45,9 @@ static void hold(struct world *w, const char *name, int64_t gpus)
 /* `'` stands for a quotation mark. */
 static void answer(struct world *w, const char *node, int64_t now, const char *text)
 {
-    char *copy = arena_cstr(w->arena, str_c(text));
+    const char *copy = quoted(w->arena, str_c(text));
     struct dcgm d;
 
-    for (char *p = copy; *p; p++)
-        *p = *p == '\'' ? '"' : *p;
     assert_int_equal(dcgm_parse(w->arena, str_c(copy), &d, NULL), 0);
     activity_answer(w->a, str_c(node), &d, now);
 }

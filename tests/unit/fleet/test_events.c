@@ -5,20 +5,14 @@
 #include <sublet/object.h>
 
 #include "events.h"
+#include "../../quoted.h"
 
 #define NOW (INT64_C(1790000000) * SECOND)
 
 /* JSON with ' for ". */
 static cJSON *parse(struct arena *a, const char *text)
 {
-    char *copy = arena_cstr(a, str_c(text));
-    cJSON *tree = NULL;
-
-    for (char *p = copy; *p; p++)
-        *p = *p == '\'' ? '"' : *p;
-    if (json_parse(a, str_c(copy), &tree, NULL))
-        fail_msg("%s", text);
-    return tree;
+    return quoted_json(a, str_c(text));
 }
 
 #define CONDITION(type, is, reason, message)                                                       \

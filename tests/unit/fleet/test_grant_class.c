@@ -3,6 +3,7 @@
  * ResourceQuota is of the class's key, claims are what is held, and a process that is ended between
  * any two writes promises no device twice. */
 #include "test.h"
+#include "../../quoted.h"
 
 #include <sublet/buf.h>
 #include <sublet/clock.h>
@@ -34,13 +35,7 @@ struct host_of {
 
 static cJSON *object(struct host_of *h, const char *text)
 {
-    char *copy = arena_cstr(h->a, str_c(text));
-    cJSON *tree = NULL;
-
-    for (char *p = copy; *p; p++)
-        *p = *p == '\'' ? '"' : *p;
-    assert_int_equal(json_parse(h->a, str_c(copy), &tree, NULL), 0);
-    return tree;
+    return quoted_json(h->a, str_c(text));
 }
 
 static void stamp(struct host_of *h, cJSON *tree)

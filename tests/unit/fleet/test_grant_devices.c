@@ -8,6 +8,7 @@
 
 #include "grant_claims.h"
 #include "grant_devices.h"
+#include "../../quoted.h"
 
 struct seen {
     struct arena *a;
@@ -16,29 +17,19 @@ struct seen {
     struct pool_device_class classes[2];
 };
 
-static cJSON *parse(struct arena *a, struct str text)
-{
-    char *copy = arena_cstr(a, text);
-    cJSON *tree = NULL;
-
-    for (char *p = copy; *p; p++)
-        *p = *p == '\'' ? '"' : *p;
-    assert_int_equal(json_parse(a, str_c(copy), &tree, NULL), 0);
-    return tree;
-}
-
 static void begin(struct seen *s)
 {
     *s = (struct seen){.a = arena_new(0), .d = grant_devices_new()};
-    s->classes[0] = (struct pool_device_class){.name = STR("slice"),
-                                               .gpu_eq = {1, 7},
-                                               .driver = STR("gpu.x.io"),
-                                               .attributes = parse(s->a, STR("{'type':'mig'}"))};
+    s->classes[0] =
+        (struct pool_device_class){.name = STR("slice"),
+                                   .gpu_eq = {1, 7},
+                                   .driver = STR("gpu.x.io"),
+                                   .attributes = quoted_json(s->a, STR("{'type':'mig'}"))};
     s->classes[1] =
         (struct pool_device_class){.name = STR("whole"),
                                    .gpu_eq = {1, 1},
                                    .driver = STR("gpu.x.io"),
-                                   .attributes = parse(s->a, STR("{'gpu.x.io/type':'gpu'}"))};
+                                   .attributes = quoted_json(s->a, STR("{'gpu.x.io/type':'gpu'}"))};
     s->pool = (struct config_pool){.name = STR("p"),
                                    .mode = POOL_DRA,
                                    .device_classes = s->classes,
@@ -60,7 +51,7 @@ static void slice(struct seen *s, const char *name, int generation, int count, c
         "{'metadata':{'name':'%s'},'spec':{'driver':'gpu.x.io','nodeName':'n0',"
         "'pool':{'name':'n0','generation':%d,'resourceSliceCount':%d},%s'devices':[%s]}}",
         name, generation, count, more, devices);
-    cJSON *tree = parse(s->a, text);
+    cJSON *tree = quoted_json(s->a, text);
 
     grant_devices_reduce(s->a, tree);
     grant_devices_slice(s->d, str_c(name), tree);
@@ -150,7 +141,7 @@ static void attributes_have_types_and_domains(void **state)
     s.pool.n_device_classes = 1;
     s.classes[0].gpu_eq = (struct rational){1, 1};
     for (size_t i = 0; i < COUNT(cases); i++) {
-        s.classes[0].attributes = parse(s.a, str_c(cases[i].want));
+        s.classes[0].attributes = quoted_json(s.a, str_c(cases[i].want));
         check(&s, cases[i].total, cases[i].total);
     }
     end(&s);
@@ -345,7 +336,7 @@ static void a_claim_counts_as_a_quota_charges_it(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct buf b = BUF_INIT(0);
-        cJSON *tree = parse(
+        cJSON *tree = quoted_json(
             a, arena_printf(a,
                             "{'metadata':{'name':'c','namespace':'t','labels':{}},'spec':{'devices'"
                             ":{'requests':[%s],'config':[]}},'status':{%s}}",

@@ -7,6 +7,7 @@
 #include <sublet/object.h>
 
 #include "grant_state.h"
+#include "../../quoted.h"
 
 #define NODES   5
 #define PODS    12
@@ -20,18 +21,6 @@ struct world {
     struct grant_facts *facts;
     cJSON *nodes[NODES], *pods[PODS], *pools[POOLS];
 };
-
-static cJSON *parse(struct arena *a, struct str text)
-{
-    cJSON *tree = NULL;
-    char *copy = arena_cstr(a, text);
-
-    for (char *p = copy; *p; p++)
-        *p = *p == '\'' ? '"' : *p;
-    if (json_parse(a, str_c(copy), &tree, NULL))
-        fail_msg("%s", copy);
-    return tree;
-}
 
 static const char *one_of(struct world *w, const char *const *list, size_t n)
 {
@@ -58,7 +47,8 @@ static const char *resources(struct world *w)
 
 static cJSON *random_node(struct world *w, int i)
 {
-    return parse(w->a, arena_printf(w->a,
+    return quoted_json(w->a,
+                       arena_printf(w->a,
                                     "{'metadata':{'name':'n%d','labels':%s},'status':{'capacity':"
                                     "%s,'allocatable':%s,'conditions':[{'type':'Ready','status':"
                                     "'%s'}]}}",
@@ -73,7 +63,7 @@ static cJSON *random_pod(struct world *w, int i)
     struct str selector =
         BELOW(&w->random, 4) ? arena_printf(w->a, "'nodeSelector':%s,", labels(w)) : STR("");
 
-    return parse(
+    return quoted_json(
         w->a, arena_printf(w->a,
                            "{'metadata':{'name':'p%d','namespace':'team-%d'%s%s},'spec':{%s%.*s"
                            "'initContainers':[{'resources':{'limits':%s}%s}],'containers':["
@@ -92,7 +82,7 @@ static cJSON *random_pod(struct world *w, int i)
 static void random_pools(struct world *w)
 {
     for (int i = 0; i < POOLS; i++)
-        w->pools[i] = parse(
+        w->pools[i] = quoted_json(
             w->a,
             arena_printf(w->a, "{'metadata':{'name':'pool-%d'},'spec':{'nodeSelector':%s%s}}", i,
                          ONE_OF(w, "{'pool':'a'}", "{'pool':'b','zone':'1'}", "{'pool':'b'}"),
@@ -113,10 +103,11 @@ static void begin(struct world *w, struct grant_state *s)
     for (int i = 0; i < POOLS; i++)
         grant_state_pool(s, w->pools[i]);
     for (int i = 0; i < TENANTS - 1; i++)
-        grant_state_binding(s, parse(w->a, arena_printf(w->a,
-                                                        "{'metadata':{'name':'b','namespace':"
-                                                        "'team-%d'},'spec':{'pool':'pool-0'}}",
-                                                        i)));
+        grant_state_binding(s,
+                            quoted_json(w->a, arena_printf(w->a,
+                                                           "{'metadata':{'name':'b','namespace':"
+                                                           "'team-%d'},'spec':{'pool':'pool-0'}}",
+                                                           i)));
 }
 
 static void take_node(void *ctx, const struct grant_node *node)
@@ -292,11 +283,12 @@ static void a_pod_without_devices_has_no_fact(void **state)
 {
     struct arena *a = arena_new(0);
     struct grant_facts *f = grant_facts_new();
-    cJSON *plain =
-              parse(a, STR("{'metadata':{'namespace':'x'},'spec':{'nodeName':'n1','containers':"
-                           "[{'resources':{'limits':{'cpu':'4'}}}]}}")),
-          *gpu = parse(a, STR("{'metadata':{'namespace':'x'},'spec':{'nodeName':'n1','containers':"
-                              "[{'resources':{'limits':{'nvidia.com/gpu':'1'}}}]}}"));
+    cJSON *plain = quoted_json(
+              a, STR("{'metadata':{'namespace':'x'},'spec':{'nodeName':'n1','containers':"
+                     "[{'resources':{'limits':{'cpu':'4'}}}]}}")),
+          *gpu = quoted_json(
+              a, STR("{'metadata':{'namespace':'x'},'spec':{'nodeName':'n1','containers':"
+                     "[{'resources':{'limits':{'nvidia.com/gpu':'1'}}}]}}"));
 
     (void)state;
     assert_false(grant_facts_pod(f, STR("x/p"), plain));
@@ -335,7 +327,7 @@ static void see_pod(void *ctx, const struct grant_pod *pod)
 
 static struct seen see(struct grant_facts *f, struct arena *a, bool cordoned)
 {
-    const cJSON *tree = parse(
+    const cJSON *tree = quoted_json(
         a, arena_printf(a, "{'metadata':{'name':'n'},'spec':{'unschedulable':%s},'status':{}}",
                         cordoned ? "true" : "false"));
     struct seen seen = {0};

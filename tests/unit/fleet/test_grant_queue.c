@@ -4,6 +4,7 @@
  * leaves nothing that its successor promises twice, though KAI may decide by the limit of before
  * for a time. */
 #include "test.h"
+#include "../../quoted.h"
 
 #include <sublet/buf.h>
 #include <sublet/clock.h>
@@ -39,13 +40,7 @@ struct host_of {
 
 static cJSON *object(struct host_of *h, const char *text)
 {
-    char *copy = arena_cstr(h->a, str_c(text));
-    cJSON *tree = NULL;
-
-    for (char *p = copy; *p; p++)
-        *p = *p == '\'' ? '"' : *p;
-    assert_int_equal(json_parse(h->a, str_c(copy), &tree, NULL), 0);
-    return tree;
+    return quoted_json(h->a, str_c(text));
 }
 
 static void stamp(struct host_of *h, cJSON *tree)

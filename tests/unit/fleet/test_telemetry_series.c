@@ -5,6 +5,7 @@
 #include "test.h"
 
 #include "telemetry_series.h"
+#include "../../quoted.h"
 
 struct world {
     struct arena *arena;
@@ -37,11 +38,9 @@ static void hold(struct world *w, const char *name, const char *node, size_t dev
 /* `'` stands for a quotation mark. */
 static void answer(struct world *w, const char *node, int64_t now, const char *text)
 {
-    char *copy = arena_cstr(w->arena, str_c(text));
+    const char *copy = quoted(w->arena, str_c(text));
     struct dcgm d;
 
-    for (char *p = copy; *p; p++)
-        *p = *p == '\'' ? '"' : *p;
     assert_int_equal(dcgm_parse(w->arena, str_c(copy), &d, NULL), 0);
     telemetry_series_answer(w->s, w->a, str_c(node), &d, now);
 }
@@ -49,10 +48,8 @@ static void answer(struct world *w, const char *node, int64_t now, const char *t
 static void check(struct world *w, const char *tenant, int64_t now, const char *want)
 {
     struct buf out = BUF_INIT(0);
-    char *copy = arena_cstr(w->arena, str_c(want));
+    const char *copy = quoted(w->arena, str_c(want));
 
-    for (char *p = copy; *p; p++)
-        *p = *p == '\'' ? '"' : *p;
     assert_true(telemetry_series_write(w->s, str_c(tenant), now, &out));
     assert_str(buf_str(&out), copy);
     buf_fini(&out);

@@ -3,17 +3,11 @@
 #include "test.h"
 
 #include "watch.h"
+#include "../../quoted.h"
 
 static cJSON *parse(struct arena *a, const char *text)
 {
-    char *copy = arena_cstr(a, str_c(text));
-    cJSON *tree = NULL;
-
-    for (char *p = copy; *p; p++)
-        *p = *p == '\'' ? '"' : *p;
-    if (json_parse(a, str_c(copy), &tree, NULL))
-        fail_msg("%s", text);
-    return tree;
+    return quoted_json(a, str_c(text));
 }
 
 struct watched {

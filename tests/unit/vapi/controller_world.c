@@ -2,6 +2,7 @@
 /* A control plane with a clock of the test's own and a tiny kubelet, to run controllers in: see the
  * header. */
 #include "controller_world.h"
+#include "../../quoted.h"
 
 #include <ftw.h>
 #include <sqlite3.h>
@@ -333,16 +334,7 @@ static const struct resource *resource_of(struct world *w, const char *name)
 
 cJSON *world_parse(struct world *w, const char *json)
 {
-    char *text = arena_cstr(w->arena, str_c(json));
-    struct err err;
-    cJSON *tree;
-
-    for (char *p = text; *p; p++)
-        *p = *p == '\'' ? '"' : *p;
-    err_init(&err, w->arena);
-    if (json_parse(w->arena, str_c(text), &tree, &err))
-        fail_msg("%.*s in %s", STR_F(err.message), text);
-    return tree;
+    return quoted_json(w->arena, str_c(json));
 }
 
 struct request {

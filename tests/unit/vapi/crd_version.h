@@ -5,20 +5,12 @@
 #pragma once
 
 #include "../../../vapi/crd/version_new.h"
+#include "../../quoted.h"
 
 /* JSON written with ' for ". */
 static inline cJSON *parse_quoted(struct arena *a, const char *text)
 {
-    char *copy = arena_cstr(a, str_c(text));
-    struct err err;
-    cJSON *tree;
-
-    for (char *c = copy; *c; c++)
-        *c = *c == '\'' ? '"' : *c;
-    err_init(&err, a);
-    if (json_parse(a, str_c(copy), &tree, &err))
-        fail_msg("%s: %.*s", copy, STR_F(err.message));
-    return tree;
+    return quoted_json(a, str_c(text));
 }
 
 static inline struct crd_version *crd_version_of(const cJSON *schema)

@@ -3,6 +3,7 @@
  * Sets of paths and the structured merge: what is read comes out as it was, operations are those of
  * sets, merged lists keep upstream's order, and managers own what they should. */
 #include "test.h"
+#include "../../quoted.h"
 
 #include <sublet/fields.h>
 
@@ -27,16 +28,7 @@ static int tear_down(void **state)
 /* JSON with ' for ", so that cases stay readable. */
 static cJSON *tree(const char *text)
 {
-    char *copy = arena_cstr(a, str_c(text));
-    struct err err;
-    cJSON *made;
-
-    for (char *p = copy; *p; p++)
-        *p = *p == '\'' ? '"' : *p;
-    err_init(&err, a);
-    if (json_parse(a, str_c(copy), &made, &err))
-        fail_msg("%s: %.*s", copy, STR_F(err.message));
-    return made;
+    return quoted_json(a, str_c(text));
 }
 
 static struct field_set *set(const char *text)
