@@ -19,7 +19,9 @@
 #define ACTIVITY_MAGIC 0x61637469u
 #define NEVER          INT64_MIN
 /* A MIG instance without a process has a few MiB in use, a CUDA context alone hundreds. */
-#define WARM_MIB 64.0
+#define WARM_MIB  64.0
+#define MOST_GPUS 64 /* of a pod, whose last errors are kept */
+#define MOST_XID  1e6
 
 const char *const ACTIVITY_STATES[N_ACTIVITY_STATES] = {"busy", "warm", "unused", "unknown"};
 const char *const ACTIVITY_REFUSALS[N_ACTIVITY_REFUSALS] = {"no-pod", "other-node", "other-uid",
@@ -31,6 +33,12 @@ struct measured {
     double sum, most; /* of their activities */
     bool warm;
 };
+/* The last error of a GPU. Why it is kept: an exporter says it again until the driver is loaded
+ * anew, so only a change is an error; and the first one a pod is seen with may be older than it. */
+struct gpu_xid {
+    uint64_t gpu; /* hash of its name */
+    double xid;
+};
 struct pod {
     struct map_entry by_name;
     struct str name, uid, node; /* on the heap */
@@ -41,12 +49,15 @@ struct pod {
     int64_t accrued_ms;                /* until then its idle time is counted */
     double activity;                   /* of 1, as last sampled */
     bool warm;
-    struct measured now; /* of the answer that is read */
+    struct measured now;  /* of the answer that is read */
+    struct gpu_xid *xids; /* on the heap */
+    size_t n_xids;
 };
 struct line {
     struct map_entry by_key;
     struct str key, tenant, pool; /* on the heap */
     double idle_seconds[N_ACTIVITY_STATES];
+    uint64_t xids;
     size_t index; /* among those that are shown */
 };
 struct activity {
@@ -137,6 +148,7 @@ static void free_pod(void *ctx, struct map_entry *e)
     mem_free(p->name.p);
     mem_free(p->uid.p);
     mem_free(p->node.p);
+    mem_free(p->xids);
     mem_free(p);
 }
 
@@ -284,6 +296,47 @@ static void sample(struct activity *a, struct pod *p, int64_t now_ms)
         p->idle_since_ms = now_ms;
 }
 
+static void note_xid(struct pod *p, uint64_t gpu, double xid)
+{
+    size_t i = 0;
+
+    while (i < p->n_xids && p->xids[i].gpu != gpu)
+        i++;
+    if (i == p->n_xids) {
+        if (i == MOST_GPUS)
+            return;
+        p->xids = mem_realloc(p->xids, (i + 1) * sizeof(*p->xids));
+        p->xids[p->n_xids++] = (struct gpu_xid){gpu, xid};
+    } else if (p->xids[i].xid < xid || p->xids[i].xid > xid) {
+        p->xids[i].xid = xid;
+        p->line->xids += xid > 0;
+    }
+}
+
+/* A GPU that several containers of a pod have is one; one that several pods have is each one's. */
+static void read_xids(struct activity *a, const struct dcgm *d, struct pod *const *owners)
+{
+    const int family = dcgm_family(d, "DCGM_FI_DEV_XID_ERRORS");
+    struct buf gpu = BUF_INIT(0);
+
+    for (size_t i = 0; i < d->n_samples; i++) {
+        const struct dcgm_sample *s = &d->samples[i];
+        const struct str *labels = d->devices[s->device].labels;
+
+        if (s->family != family || !owners[s->device])
+            continue;
+        if (s->value < 0 || s->value > MOST_XID) {
+            a->refused[ACTIVITY_OUT_OF_RANGE]++;
+            continue;
+        }
+        buf_clear(&gpu);
+        buf_printf(&gpu, "%.*s %.*s %.*s", STR_F(labels[DCGM_GPU]), STR_F(labels[DCGM_UUID]),
+                   STR_F(labels[DCGM_INSTANCE]));
+        note_xid(owners[s->device], str_hash(buf_str(&gpu), hash_seed()), s->value);
+    }
+    buf_fini(&gpu);
+}
+
 void activity_answer(struct activity *a, struct str node, const struct dcgm *d, int64_t now_ms)
 {
     struct arena *arena = arena_new(0);
@@ -302,6 +355,7 @@ void activity_answer(struct activity *a, struct str node, const struct dcgm *d, 
         if (refusals[d->samples[i].device] != N_ACTIVITY_REFUSALS)
             a->refused[refusals[d->samples[i].device]]++;
     read_samples(a, d, readings);
+    read_xids(a, d, owners);
     for (size_t i = 0; i < d->n_devices; i++)
         if (owners[i])
             measure(owners[i], &readings[i]);
@@ -400,8 +454,10 @@ void activity_look(struct activity *a, struct arena *arena, int64_t now_ms,
         l.lines[i] = (struct activity_line){.tenant = l.order[i]->tenant, .pool = l.order[i]->pool};
     }
     map_each(&a->pods, show_pod, &l);
-    for (size_t i = 0; i < l.n_lines; i++)
+    for (size_t i = 0; i < l.n_lines; i++) {
         memcpy(l.lines[i].idle_seconds, l.order[i]->idle_seconds, sizeof(l.lines[i].idle_seconds));
+        l.lines[i].xids = l.order[i]->xids;
+    }
     qsort(l.idle, l.n_idle, sizeof(*l.idle), idle_order);
     *ret = (struct activity_view){
         .lines = l.lines,

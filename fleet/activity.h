@@ -59,6 +59,7 @@ struct activity_line { /* of a tenant in a pool */
     double gpus[N_ACTIVITY_STATES];         /* held by pods in each state */
     double idle_seconds[N_ACTIVITY_STATES]; /* of GPUs, since the process began; warm and unused */
     double utilised;                        /* GPUs: activity times what is held */
+    uint64_t xids; /* errors of GPUs (XID) while pods held them, since the process began */
 };
 struct activity_idle {
     struct str name, tenant, node, pool; /* name without its namespace */

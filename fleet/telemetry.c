@@ -203,6 +203,9 @@ void telemetry_metrics(struct telemetry *t, const struct fleet_records *now, str
     for (size_t i = 0; i < v.n_lines; i++)
         write_line(out, METRIC_FLEET_UNMEASURED, &v.lines[i], NULL,
                    v.lines[i].gpus[ACTIVITY_UNKNOWN]);
+    metrics_family(out, METRIC_FLEET_XIDS);
+    for (size_t i = 0; i < v.n_lines; i++)
+        write_line(out, METRIC_FLEET_XIDS, &v.lines[i], NULL, (double)v.lines[i].xids);
     if (now)
         telemetry_nodes(t, a, now, &nodes);
     write_exporters(out, &exporters, now ? &nodes : NULL);

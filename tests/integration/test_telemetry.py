@@ -15,7 +15,7 @@ from test_tenant import host_pod, running
 
 TLS_ANSWER = "Client sent an HTTP request to an HTTPS server.\n"
 FAMILIES = ("idle_held_gpus", "idle_held_gpu_seconds_total", "utilised_gpus", "unmeasured_gpus", "telemetry_exporters",
-            "telemetry_failures_total", "telemetry_age_seconds", "telemetry_series_refused_total")
+            "telemetry_failures_total", "telemetry_age_seconds", "telemetry_series_refused_total", "gpu_xid_errors_total")
 
 
 @pytest.fixture
@@ -105,6 +105,19 @@ def test_who_uses_what_it_holds(host, page, pools, exporter):
     eventually(lambda: measured.gpus()[1:] == (0, 0, 2), 60, "an incomplete answer to be none")
     exporter.say(series(pod, 0, 1, 3), series(pod, 1, 1, 3))
     measured.becomes(2, 0, 0, 0)
+
+    # An error of a GPU counts once for who holds it, however often the exporter repeats it; not one from before the pod.
+    def errors():
+        return measured.get("gpu_xid_errors_total", pool="a100")
+    exporter.say(series(pod, 0, 1, 3, DCGM_FI_DEV_XID_ERRORS=31), series(pod, 1, 1, 3, DCGM_FI_DEV_XID_ERRORS=0))
+    reads = exporter.reads
+    eventually(lambda: exporter.reads > reads + 1, 60, "two reads")
+    assert errors() == 0
+    exporter.say(series(pod, 0, 1, 3, DCGM_FI_DEV_XID_ERRORS=31), series(pod, 1, 1, 3, DCGM_FI_DEV_XID_ERRORS=79))
+    eventually(errors, 60, "the error")
+    reads = exporter.reads
+    eventually(lambda: exporter.reads > reads + 1, 60, "two reads")
+    assert errors() == 1
 
     # Neither a page of another server, nor an answer that was cut, nor silence is a zero.
     for broken in ("<html>hello</html>", exporter.content[:-1]):

@@ -9,6 +9,7 @@ FIELDS = {
     "DCGM_FI_DEV_FB_USED": "Framebuffer memory used (in MiB).",
     "DCGM_FI_DEV_GPU_UTIL": "GPU utilization (in %).",
     "DCGM_FI_DEV_POWER_USAGE": "Power draw (in W).",
+    "DCGM_FI_DEV_XID_ERRORS": "Value of the last XID error encountered.",
 }
 
 

@@ -201,6 +201,9 @@ METRIC(FLEET_UTILISED, GAUGE, "sublet_fleet_utilised_gpus", "pool,tenant",
        "Activity of the GPUs that pods hold, as their exporters measured it, times these GPUs.")
 METRIC(FLEET_UNMEASURED, GAUGE, "sublet_fleet_unmeasured_gpus", "pool,tenant",
        "GPUs held by pods of which no exporter said anything lately, or not of each of their GPUs.")
+METRIC(FLEET_XIDS, COUNTER, "sublet_fleet_gpu_xid_errors_total", "pool,tenant",
+       "Errors (XID) of GPUs while pods of the tenant held them, as their exporters said "
+       "(DCGM_FI_DEV_XID_ERRORS changed), since the process began.")
 METRIC(FLEET_EXPORTERS, GAUGE, "sublet_fleet_telemetry_exporters", "state",
        "DCGM exporters that are answering, failing, or new: not read yet; and Ready nodes with GPUs of "
        "a pool that have none (absent).")

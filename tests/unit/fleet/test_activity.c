@@ -229,12 +229,59 @@ static void test_order(void **state)
     close_world(&w);
 }
 
+#define XID(gpu, ns, pod) "DCGM_FI_DEV_XID_ERRORS{gpu='" gpu "',namespace='" ns "',pod='" pod "'} "
+
+static void check_xids(struct world *w, uint64_t a, uint64_t b)
+{
+    activity_look(w->a, w->arena, 0, &w->view);
+    assert_int_equal(w->view.n_lines, 2);
+    assert_int_equal(w->view.lines[0].xids, a);
+    assert_int_equal(w->view.lines[1].xids, b);
+}
+
+/* An exporter repeats the last error of a GPU: a change counts, for who holds the GPU then. */
+static void test_xid_errors(void **state)
+{
+    struct world w;
+    (void)state;
+
+    open_world(&w);
+    hold(&w, "team-a/train", 2);
+    hold(&w, "team-b/train", 1);
+    answer(&w, "n1", 0,
+           XID("0", "team-a", "train") "31\n" XID("1", "team-a", "train") "0\n" XID("2", "team-b",
+                                                                                    "train") "0\n");
+    check_xids(&w, 0, 0); /* 31 may be older than the pod */
+    answer(&w, "n1", MINUTE,
+           XID("0", "team-a", "train") "31\n" XID("1", "team-a", "train") "79\n" XID(
+               "2", "team-b", "train") "0\n");
+    check_xids(&w, 1, 0);
+    answer(&w, "n1", 2 * MINUTE,
+           XID("0", "team-a", "train") "48\n" XID("1", "team-a", "train") "79\n" XID(
+               "2", "team-b", "train") "13\n");
+    check_xids(&w, 2, 1);
+    /* The driver was loaded again: no error. On another node, without a pod, or not a number of
+     * an error: none's. */
+    answer(&w, "n1", 3 * MINUTE, XID("0", "team-a", "train") "0\n");
+    answer(&w, "n2", 3 * MINUTE, XID("2", "team-b", "train") "31\n");
+    answer(&w, "n1", 3 * MINUTE, "DCGM_FI_DEV_XID_ERRORS{gpu='2'} 31\n");
+    answer(&w, "n1", 3 * MINUTE, XID("2", "team-b", "train") "-1\n");
+    check_xids(&w, 2, 1);
+    /* Two containers with one GPU: one error. What was counted stays when the pod is gone. */
+    answer(&w, "n1", 4 * MINUTE,
+           "DCGM_FI_DEV_XID_ERRORS{gpu='0',namespace='team-a',pod='train',container='a'} 43\n"
+           "DCGM_FI_DEV_XID_ERRORS{gpu='0',namespace='team-a',pod='train',container='b'} 43\n");
+    activity_release(w.a, STR("team-a/train"), 5 * MINUTE);
+    check_xids(&w, 3, 1);
+    close_world(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_idle_in_time), cmocka_unit_test(test_pods_with_many),
         cmocka_unit_test(test_fallback),     cmocka_unit_test(test_attribution),
-        cmocka_unit_test(test_order),
+        cmocka_unit_test(test_order),        cmocka_unit_test(test_xid_errors),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
