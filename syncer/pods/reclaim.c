@@ -270,16 +270,30 @@ static bool is_ours(const cJSON *condition)
            str_eqc(json_str(json_get(condition, "status")), "True");
 }
 
+/* Why GPUs go back, as far as it is the tenant's own budget; empty: it is not. */
+static struct str spent_budget(struct arena *a, const struct config_binding *b)
+{
+    struct str enforcement = json_str_at(b->budget, "enforcement");
+
+    if (!b->budget || str_eqc(enforcement, "Warn") || json_i64_at(b->budget, "percent", 0) < 100)
+        return STR("");
+    return arena_printf(
+        a, "the budget of %.*s %.*s for %.*s is spent", STR_F(json_str_at(b->budget, "amount")),
+        STR_F(json_str_at(b->budget, "currency")), STR_F(json_str_at(b->budget, "month")));
+}
+
 /* True: a write is pending. */
 static bool announce(struct sync_run *run, const struct config_binding *b)
 {
     struct arena *a = run->arena;
     struct str pool = b->pool->name, when = time_format_s(a, b->reclaim_not_before_s);
-    struct str why = config_maintenance_text(a, b->pool);
-    struct str text = arena_printf(
-        a, "pool %.*s takes GPUs back: %.*s may be held now, and this pod ends after %.*s%s%.*s",
-        STR_F(pool), STR_F(rational_format(a, b->limit)), STR_F(when), why.n ? "; " : "",
-        STR_F(why));
+    struct str why = config_maintenance_text(a, b->pool), spent = spent_budget(a, b);
+    struct str text =
+        arena_printf(a,
+                     "pool %.*s takes GPUs back: %.*s may be held now, and this pod ends after "
+                     "%.*s%s%.*s%s%.*s",
+                     STR_F(pool), STR_F(rational_format(a, b->limit)), STR_F(when),
+                     why.n ? "; " : "", STR_F(why), spent.n ? "; " : "", STR_F(spent));
 
     if (!condition_set(a, run->virtual_, "DisruptionTarget", "True", REASON, text,
                        reconcile_now_s(run->reconcile)))

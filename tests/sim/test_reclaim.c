@@ -5,6 +5,7 @@
 
 #include "engine.h"
 #include "pods/pods.h"
+#include "../quoted.h"
 
 #include <stdlib.h>
 
@@ -191,6 +192,45 @@ static bool event_says(struct sim *s)
                      STR("pool p takes GPUs back: 3 may be held now, and this pod ends after 20"));
     arena_free(a);
     return found;
+}
+
+static bool notice_names_the_budget(struct sim *s)
+{
+    struct arena *a = arena_new(0);
+    const cJSON *c = condition_of(sim_get(s, a, "pods", "default", "c"), "DisruptionTarget");
+    bool ret = str_has_suffix(json_str(json_get(c, "message")),
+                              STR("Z; the budget of 1500.00 USD for 2026-11 is spent"));
+
+    arena_free(a);
+    return ret;
+}
+
+/* A budget that is not spent, or takes nothing back, is no reason. */
+static void test_a_notice_says_what_it_is_for(void **state)
+{
+#define BUDGET(percent, enforcement)                                                               \
+    "{'status':{'budget':{'month':'2026-11','amount':'1500.00','currency':'USD','percent'"         \
+    ":" percent ",'enforcement':'" enforcement "'}}}"
+    static const struct {
+        const char *budget;
+        bool is_named;
+    } cases[] = {{BUDGET("100", "Queue"), true},
+                 {BUDGET("99", "Queue"), false},
+                 {BUDGET("120", "Warn"), false}};
+    (void)state;
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct sim *s = with_pods(191);
+        struct arena *a = arena_new(0);
+
+        fake_host_patch(s->host, "gpubindings", "b", quoted(a, str_c(cases[i].budget)));
+        take_back(s, 3);
+        sim_until(s, c_is_target, "the notice");
+        assert_int_equal(notice_names_the_budget(s), cases[i].is_named);
+        arena_free(a);
+        sim_free(s);
+    }
+#undef BUDGET
 }
 
 static bool b_is_gone(struct sim *s)
@@ -498,6 +538,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pods_end_after_the_notice),
+        cmocka_unit_test(test_a_notice_says_what_it_is_for),
         cmocka_unit_test(test_what_is_taken_back_is_counted),
         cmocka_unit_test(test_a_mark_is_no_condition),
         cmocka_unit_test(test_one_that_is_not_ready_gives_back),
