@@ -150,6 +150,17 @@ static bool recall(struct arena *a, const cJSON *before, const struct budget_sta
     return true;
 }
 
+/* Rounded down; one that does not fit is the most there is. */
+static int64_t forecast_of(int64_t spent, int64_t from_s, int64_t now_s, int64_t until_s)
+{
+    __int128 all;
+
+    if (now_s - from_s < BUDGET_FORECAST_S || now_s >= until_s)
+        return 0;
+    all = (__int128)spent * (until_s - from_s) / (now_s - from_s);
+    return all < INT64_MAX ? (int64_t)all : INT64_MAX;
+}
+
 static bool is_of_month(const struct budget_facts *facts, int64_t from_us, int64_t until_us)
 {
     return facts && facts->month && facts->month_us >= from_us && facts->month_us < until_us;
@@ -176,6 +187,8 @@ void fleet_budget_judge(struct arena *a, const struct budget *budget,
         sum_up(a, facts->month, tenant, pool, ret);
     else if (!recall(a, before, ret, &ret->spent))
         ret->spent = 0;
+    if (ret->current)
+        ret->forecast = forecast_of(ret->spent, from_us / 1000000, now_s, ret->next_s);
     ret->percent = percent_of(ret->spent, budget->amount);
     ret->exceeded = ret->spent >= budget->amount;
     for (size_t i = 0; i < budget->n_warn_at && budget->warn_at[i] <= ret->percent; i++)

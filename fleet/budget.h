@@ -9,9 +9,10 @@
 #include <sublet/fleet_usage.h>
 #include <sublet/json.h>
 
-#define BUDGET_WARNINGS     10   /* thresholds of one */
-#define BUDGET_MOST_PERCENT 1000 /* of a threshold */
-#define BUDGET_CURRENCY     64   /* characters of one */
+#define BUDGET_WARNINGS     10    /* thresholds of one */
+#define BUDGET_MOST_PERCENT 1000  /* of a threshold */
+#define BUDGET_CURRENCY     64    /* characters of one */
+#define BUDGET_FORECAST_S   86400 /* of a month, before which nothing is forecast */
 
 /* What follows once it is exceeded. WARN: nothing; QUEUE: nothing beyond the guarantee; STOP:
  * nothing new. */
@@ -43,8 +44,9 @@ struct budget_state {
     struct str month; /* "2026-11" */
     int64_t next_s;   /* when the next month begins */
     struct str currency;
-    bool current;  /* the ledger says so; else it is the least that was on record before */
-    int64_t spent; /* at least 0 */
+    bool current;     /* the ledger says so; else it is the least that was on record before */
+    int64_t spent;    /* at least 0 */
+    int64_t forecast; /* of the whole month at its rate until now; 0: it is too early to say */
     int64_t percent;
     unsigned threshold; /* the greatest of warn_at that is reached; 0: none is */
     bool exceeded;

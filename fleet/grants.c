@@ -588,6 +588,7 @@ static struct grants_budget budget_of(struct arena *a, const struct grant_row *r
                                   .currency = arena_str(a, r->spent.currency),
                                   .amount = r->budget.amount,
                                   .spent = r->spent.spent,
+                                  .forecast = r->spent.forecast,
                                   .percent = r->spent.percent,
                                   .threshold = r->spent.threshold};
 }

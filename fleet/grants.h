@@ -39,7 +39,7 @@ void grants_pod(struct grants *g, struct str name, const cJSON *tree);
 struct grants_budget {
     bool is; /* false: it has none */
     struct str currency;
-    int64_t amount, spent; /* in millionths */
+    int64_t amount, spent, forecast; /* in millionths; forecast 0: none */
     int64_t percent;
     unsigned threshold; /* that is reached; 0: none is */
 };

@@ -112,9 +112,10 @@ static cJSON *budget_of(struct arena *a, const struct grants_budget *b)
 {
     if (!b->is)
         return NULL;
-    return json_object(a, JSON("amount", fleet_budget_text(a, b->amount)),
-                       JSON("currency", b->currency), JSON("spent", fleet_budget_text(a, b->spent)),
-                       JSON_I64("percent", b->percent));
+    return json_object(
+        a, JSON("amount", fleet_budget_text(a, b->amount)), JSON("currency", b->currency),
+        JSON("spent", fleet_budget_text(a, b->spent)), JSON_I64("percent", b->percent),
+        JSON_NONEMPTY("forecast", b->forecast ? fleet_budget_text(a, b->forecast) : STR("")));
 }
 
 static cJSON *bindings_of(struct arena *a, const struct overview *o, size_t *more)

@@ -109,6 +109,12 @@ void fleet_conditions_metrics(struct buf *out, const struct fleet_conditions *li
 
 /* --- budgets --- */
 
+static double budget_value(enum metric metric, const struct grants_budget *b)
+{
+    return metric == METRIC_FLEET_BUDGET_RATIO ? (double)b->spent / (double)b->amount
+                                               : (double)b->threshold;
+}
+
 static void sample_budget(struct buf *out, enum metric metric, const struct grants_row *r)
 {
     const struct grants_budget *b = &r->budget;
@@ -117,20 +123,27 @@ static void sample_budget(struct buf *out, enum metric metric, const struct gran
     metrics_label(&labels, "currency", b->currency);
     metrics_label(&labels, "pool", r->pool);
     metrics_label(&labels, "tenant", r->tenant);
-    if (metric == METRIC_FLEET_BUDGET_RATIO)
-        metrics_sample(out, metric, buf_str(&labels), (double)b->spent / (double)b->amount);
-    else
-        metrics_sample_u64(out, metric, buf_str(&labels),
-                           metric == METRIC_FLEET_BUDGET_SPENT    ? (uint64_t)b->spent
-                           : metric == METRIC_FLEET_BUDGET_AMOUNT ? (uint64_t)b->amount
-                                                                  : b->threshold);
+    switch (metric) {
+    case METRIC_FLEET_BUDGET_SPENT:
+        metrics_sample_u64(out, metric, buf_str(&labels), (uint64_t)b->spent);
+        break;
+    case METRIC_FLEET_BUDGET_AMOUNT:
+        metrics_sample_u64(out, metric, buf_str(&labels), (uint64_t)b->amount);
+        break;
+    case METRIC_FLEET_BUDGET_FORECAST:
+        if (b->forecast)
+            metrics_sample_u64(out, metric, buf_str(&labels), (uint64_t)b->forecast);
+        break;
+    default:
+        metrics_sample(out, metric, buf_str(&labels), budget_value(metric, b));
+    }
     buf_fini(&labels);
 }
 
 void fleet_budget_metrics(struct buf *out, const struct grants_view *view)
 {
     static const enum metric families[] = {METRIC_FLEET_BUDGET_SPENT, METRIC_FLEET_BUDGET_AMOUNT,
-                                           METRIC_FLEET_BUDGET_RATIO,
+                                           METRIC_FLEET_BUDGET_FORECAST, METRIC_FLEET_BUDGET_RATIO,
                                            METRIC_FLEET_BUDGET_THRESHOLD};
 
     for (size_t f = 0; f < COUNT(families); f++) {

@@ -85,7 +85,10 @@ function showPools(s) {
 }
 
 function budgetOf(b) {
-    return b.budget ? `${b.budget.percent}% of ${b.budget.amount} ${b.budget.currency} spent` : "";
+    if (!b.budget)
+        return "";
+    const {percent, amount, currency, forecast} = b.budget;
+    return `${percent}% of ${amount} ${currency} spent` + (forecast ? `, ${forecast} by the month's end at this rate` : "");
 }
 
 function stateOf(b) {

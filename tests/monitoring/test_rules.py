@@ -47,6 +47,15 @@ ALERTS = {
         {'sublet_fleet_budget_threshold_percent{currency="USD",pool="a",tenant="t"}': "0x9000",
          'sublet_fleet_budget_threshold_percent{currency="USD",pool="b",tenant="t"}': "100x9000",
          'sublet_fleet_budget_ratio{currency="USD",pool="b",tenant="t"}': "1x9000"}),
+    "SubletFleetBudgetForecast": (
+        {'sublet_fleet_budget_forecast_micros{currency="USD",pool="a",tenant="t"}': "21x9000",
+         'sublet_fleet_budget_amount_micros{currency="USD",pool="a",tenant="t"}': "20x9000",
+         'sublet_fleet_budget_ratio{currency="USD",pool="a",tenant="t"}': "0.5x9000"}, {"pool": "a", "tenant": "t"},
+        {'sublet_fleet_budget_forecast_micros{currency="USD",pool="a",tenant="t"}': "20x9000",
+         'sublet_fleet_budget_amount_micros{currency="USD",pool="a",tenant="t"}': "20x9000",
+         'sublet_fleet_budget_forecast_micros{currency="USD",pool="b",tenant="t"}': "21x9000",
+         'sublet_fleet_budget_amount_micros{currency="USD",pool="b",tenant="t"}': "20x9000",
+         'sublet_fleet_budget_ratio{currency="USD",pool="b",tenant="t"}': "1x9000"}),
     "SubletFleetBudgetExceeded": (
         {'sublet_fleet_budget_ratio{currency="USD",pool="a",tenant="t"}': "1x9000",
          'sublet_fleet_budget_ratio{currency="USD",pool="b",tenant="t"}': "0.5x9000"}, {"pool": "a", "tenant": "t"},

@@ -263,6 +263,37 @@ static void a_new_month_begins_with_nothing(void **state)
     assert_int_equal(s.spent, 2500000);
 }
 
+/* By what the month cost until now; not on its first day, nor without the ledger. */
+static void a_month_is_forecast(void **state)
+{
+    static const struct {
+        int64_t at, forecast;
+    } cases[] = {
+        {OCTOBER + DAY - SECOND, 0},
+        {OCTOBER + DAY, INT64_C(1860000000)},      /* 31 days of 60.00 */
+        {OCTOBER + 10 * DAY, INT64_C(1860000000)}, /* what goes on as it was */
+        {OCTOBER + 31 * DAY - SECOND, INT64_C(1860000000)},
+    };
+    struct world *w = *state;
+    struct budget_state s;
+
+    hold(w, "u1", "team-a", 1, 1, OCTOBER); /* 2.50 USD an hour */
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        s = judge_now(w, "{\"amount\":\"10\"}", cases[i].at);
+        assert_int_equal(s.forecast, cases[i].forecast);
+    }
+    DO(ledger_end_hold(w->ledger, STR("u1"), OCTOBER + 15 * DAY + DAY / 2, STR("Succeeded"), false,
+                       &w->err));
+    s = judge_now(w, "{\"amount\":\"10\"}", OCTOBER + 31 * DAY - DAY);
+    assert_int_equal(s.spent, 930000000);
+    assert_int_equal(s.forecast, 961000000); /* 930.00 of 30 days */
+    s = judge(w, "{\"amount\":\"10\"}", NULL, 0,
+              "{\"month\":\"2026-10\",\"currency\":\"USD\",\"spent\":\"99.00\"}",
+              OCTOBER + 9 * DAY);
+    assert_int_equal(s.spent, 99000000);
+    assert_int_equal(s.forecast, 0);
+}
+
 /* A clock that is ahead by a year has a month without cost; when it is right again, what the month
  * cost is known as before, and nothing is counted twice. */
 static void a_clock_that_jumps(void **state)
@@ -329,6 +360,7 @@ int main(void)
                                         world_teardown),
         cmocka_unit_test_setup_teardown(a_new_month_begins_with_nothing, world_setup_started,
                                         world_teardown),
+        cmocka_unit_test_setup_teardown(a_month_is_forecast, world_setup_started, world_teardown),
         cmocka_unit_test_setup_teardown(a_clock_that_jumps, world_setup_started, world_teardown),
         cmocka_unit_test_setup_teardown(goes_on_from_the_status, world_setup_started,
                                         world_teardown),

@@ -135,6 +135,7 @@ static void bindings_and_pools_that_are_granted_only(void **state)
                     .currency = STR("USD"),
                     .amount = 1500000000,
                     .spent = 1201334512,
+                    .forecast = 1800000000,
                     .percent = 80}},
         {.tenant = STR("<script>"),
          .pool = STR("l4"),
@@ -188,7 +189,7 @@ static void bindings_and_pools_that_are_granted_only(void **state)
     says(s, "bindings", 1, "state", "Overcommitted");
     assert_str(json_text(w->a, json_get(json_at(json_get(s, "bindings"), 0), "budget")),
                "{\"amount\":\"1500.00\",\"currency\":\"USD\",\"spent\":\"1201.334512\","
-               "\"percent\":80}");
+               "\"percent\":80,\"forecast\":\"1800.00\"}");
     assert_null(json_get(json_at(json_get(s, "bindings"), 1), "budget"));
     says(s, "bindings", 0, "grant", "2.333");
     says(s, "bindings", 0, "wants", "3.000");

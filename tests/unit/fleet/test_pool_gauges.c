@@ -51,8 +51,12 @@ static void test_prices(void **state)
 
 static void test_budgets(void **state)
 {
-    const struct grants_budget budget = {
-        .is = true, .currency = STR("USD"), .amount = 2000000, .spent = 1500001, .threshold = 50};
+    const struct grants_budget budget = {.is = true,
+                                         .currency = STR("USD"),
+                                         .amount = 2000000,
+                                         .spent = 1500001,
+                                         .forecast = 2100000,
+                                         .threshold = 50};
     const struct grants_row rows[] = {
         {.tenant = STR("t"), .pool = STR("a"), .counts = true, .budget = budget},
         {.tenant = STR("t"), .pool = STR("a"), .budget = budget}, /* AlreadyBound */
@@ -66,9 +70,10 @@ static void test_budgets(void **state)
 #define OF_T "{currency=\"USD\",pool=\"a\",tenant=\"t\"} "
     has(&out, "sublet_fleet_budget_spent_micros" OF_T "1500001");
     has(&out, "sublet_fleet_budget_amount_micros" OF_T "2000000");
+    has(&out, "sublet_fleet_budget_forecast_micros" OF_T "2100000");
     has(&out, "sublet_fleet_budget_ratio" OF_T "0.7500005");
     has(&out, "sublet_fleet_budget_threshold_percent" OF_T "50");
-    assert_int_equal(samples(&out), 4);
+    assert_int_equal(samples(&out), 5);
     buf_fini(&out);
 }
 
