@@ -10,6 +10,7 @@
 struct judge_work {
     size_t steps;     /* remaining */
     unsigned pattern; /* budget, see pattern_holds() */
+    size_t used;      /* of the errors' arena, before the first message */
     bool spent, told; /* no steps were left for something; an error says so */
 };
 

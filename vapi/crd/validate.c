@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Validates a custom resource against its schema, with upstream's messages and order (kube-openapi
  * pkg/validation). Unchanged values are not validated again (ratcheting). Time is bounded: every
- * visited node is a step, and steps and patterns have a budget. */
+ * visited node is a step, as is each name and value that a schema lists for it; steps, patterns
+ * and messages have a budget. */
 #include "judge.h"
 
 #include <float.h>
@@ -9,17 +10,35 @@
 #include <string.h>
 
 #include <sublet/encode.h>
+#include <sublet/hash.h>
 
 static void judge(struct judge *j, uint32_t node, const cJSON *value, const cJSON *old,
                   const struct field_path *path);
+static void out_of_steps(struct judge *j, const struct field_path *path);
+
+/* False: there are not so many steps left, and none is. */
+static bool spend(struct judge *j, size_t steps, const struct field_path *path)
+{
+    if (steps <= j->work->steps) {
+        j->work->steps -= steps;
+        return true;
+    }
+    j->work->steps = 0;
+    out_of_steps(j, path);
+    return false;
+}
 
 /* Further errors are counted without a message. */
-#define MAX_MESSAGES 200
+#define MAX_MESSAGES      200
+#define MAX_MESSAGE_BYTES ((size_t)4 << 20) /* of arena: each may have a value, or an enum */
 
 /* Whether the caller shall add an error; one is counted here where not. */
 static bool speak(struct judge *j)
 {
-    if (!j->silent && j->errors->n < MAX_MESSAGES)
+    if (!j->errors->first)
+        j->work->used = arena_used(j->errors->arena);
+    if (!j->silent && j->errors->n < MAX_MESSAGES &&
+        arena_used(j->errors->arena) - j->work->used < MAX_MESSAGE_BYTES)
         return true;
     j->errors->n++;
     return false;
@@ -269,6 +288,88 @@ static void judge_items(struct judge *j, const struct schema_node *n, const stru
 
 /* --- objects --- */
 
+/* Looks up members of one object. A large one is looked up in a map, made when one is not where it
+ * is expected: behind the last one that was found. */
+struct lookup {
+    struct arena *arena; /* of the map; NULL: there is none */
+    const cJSON *object, *next;
+    struct map map;
+};
+struct mapped {
+    struct map_entry by_key;
+    const cJSON *member;
+};
+
+#define SMALL 16
+
+static struct lookup lookup_of(const cJSON *object)
+{
+    return (struct lookup){.object = object, .next = json_first(object)};
+}
+
+static void lookup_end(struct lookup *l)
+{
+    map_clear(&l->map);
+    arena_free(l->arena);
+}
+
+static void map_members(struct lookup *l)
+{
+    l->arena = arena_new(0);
+    json_each(member, l->object)
+    {
+        struct mapped *m = ARENA_NEW(l->arena, struct mapped);
+
+        m->member = member;
+        map_put(&l->map, &m->by_key, json_key(member));
+    }
+}
+
+/* Of a small object, or a map. */
+static const cJSON *find_member(struct judge *j, struct lookup *l, struct str key,
+                                const struct field_path *path)
+{
+    size_t n = l->arena ? 0 : json_count(l->object);
+    struct map_entry *e;
+
+    if (!l->arena && n <= SMALL)
+        return json_get_str(l->object, key);
+    if (!l->arena) {
+        if (!spend(j, n, path))
+            return NULL;
+        map_members(l);
+    }
+    e = map_get(&l->map, key);
+    return e ? CONTAINER(e, struct mapped, by_key)->member : NULL;
+}
+
+static const cJSON *look_up(struct judge *j, struct lookup *l, struct str key,
+                            const struct field_path *path)
+{
+    const cJSON *found = l->next;
+
+    if (!json_is_object(l->object))
+        return NULL;
+    if (!found || !str_eq(json_key(found), key))
+        found = find_member(j, l, key, path);
+    l->next = found ? found->next : l->next;
+    return found;
+}
+
+static void judge_required(struct judge *j, const struct schema_rules *r, const cJSON *object,
+                           const struct field_path *path)
+{
+    struct lookup l = lookup_of(object);
+
+    if (!r->n_required || !spend(j, r->n_required, path))
+        return;
+    for (size_t i = 0; i < r->n_required; i++) {
+        if (!look_up(j, &l, r->required[i], path) && speak(j))
+            field_required(j->errors, FIELD(path, r->required[i].p), "");
+    }
+    lookup_end(&l);
+}
+
 static void not_allowed(struct judge *j, const char *key, const struct field_path *path)
 {
     if (!speak(j))
@@ -284,6 +385,7 @@ static void judge_members(struct judge *j, uint32_t node, const cJSON *object, c
     const struct schema_node *n = schema_node(&j->v->schema, node);
     const struct schema_rules *r = crd_version_rules(j->v, node);
     int64_t count = (int64_t)json_count(object);
+    struct lookup before = lookup_of(old);
 
     if (r->min_properties >= 0 && count < r->min_properties)
         too_few(j, count, r->min_properties, "properties", path);
@@ -295,15 +397,13 @@ static void judge_members(struct judge *j, uint32_t node, const cJSON *object, c
         uint32_t child = f ? f->node : n->elem;
 
         if (child)
-            judge(j, child, member, json_get(old, member->string), FIELD(path, member->string));
+            judge(j, child, member, look_up(j, &before, json_key(member), path),
+                  FIELD(path, member->string));
         else if (!f && r->flags & RULE_CLOSED)
             not_allowed(j, member->string, path);
     }
-
-    for (size_t i = 0; i < r->n_required; i++) {
-        if (!json_get_str(object, r->required[i]) && speak(j))
-            field_required(j->errors, FIELD(path, r->required[i].p), "");
-    }
+    lookup_end(&before);
+    judge_required(j, r, object, path);
 }
 
 /* --- alternatives --- */
@@ -404,6 +504,8 @@ static void judge_enum(struct judge *j, const struct schema_rules *r, const cJSO
     const char **allowed;
     size_t n = 0;
 
+    if (!spend(j, json_count(r->enumeration), path))
+        return;
     json_each(item, r->enumeration)
     {
         if (json_equal(item, value))

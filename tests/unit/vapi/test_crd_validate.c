@@ -250,6 +250,137 @@ static void test_levels_do_not_multiply(void **state)
     arena_free(a);
 }
 
+/* BEFOREiAFTER,... for n numbers. */
+static void add_many(struct buf *b, int n, const char *before, const char *after)
+{
+    for (int i = 0; i < n; i++)
+        buf_printf(b, "%s%s%d%s", i ? "," : "", before, i, after);
+}
+
+struct many {
+    struct arena *a;
+    struct buf schema, object, old;
+    struct field_errors errors;
+};
+
+static void validate_many(struct many *m)
+{
+    cJSON *schema, *object, *old = NULL;
+    struct crd_version *v;
+
+    m->a = arena_new(0);
+    assert_int_equal(json_parse(m->a, buf_str(&m->schema), &schema, NULL), 0);
+    assert_int_equal(json_parse(m->a, buf_str(&m->object), &object, NULL), 0);
+    if (m->old.n)
+        assert_int_equal(json_parse(m->a, buf_str(&m->old), &old, NULL), 0);
+    v = crd_version_of(schema);
+    field_errors_init(&m->errors, m->a);
+    crd_validate(v, &m->errors, object, old);
+    crd_version_drop(v);
+}
+
+static void drop_many(struct many *m)
+{
+    buf_fini(&m->schema);
+    buf_fini(&m->object);
+    buf_fini(&m->old);
+    arena_free(m->a);
+}
+
+/* Each member of a large object, in another order than before: by a look at each pair it would be
+ * hours until this test ended. */
+static void test_large_maps(void **state)
+{
+    struct many m = {.schema = BUF_INIT(0), .object = BUF_INIT(0), .old = BUF_INIT(0)};
+    enum { MANY = 100000 };
+
+    (void)state;
+    buf_addc(&m.schema, "{\"type\":\"object\",\"properties\":{\"spec\":{\"type\":\"object\","
+                        "\"additionalProperties\":{\"type\":\"integer\",\"minimum\":5}}}}");
+    buf_addc(&m.object, "{\"spec\":{\"x\":1,");
+    add_many(&m.object, MANY, "\"k", "\":7");
+    buf_addc(&m.object, "}}");
+    buf_addc(&m.old, "{\"spec\":{\"last\":1,\"x\":1,");
+    add_many(&m.old, MANY, "\"j", "\":6");
+    buf_addc(&m.old, "}}");
+    validate_many(&m);
+    assert_int_equal(m.errors.n, 0); /* x was wrong before */
+    drop_many(&m);
+}
+
+static void test_large_requirements(void **state)
+{
+    struct many m = {.schema = BUF_INIT(0), .object = BUF_INIT(0), .old = BUF_INIT(0)};
+    enum { MANY = 100000 };
+
+    (void)state;
+    buf_addc(&m.schema, "{\"type\":\"object\",\"required\":[");
+    add_many(&m.schema, MANY, "\"k", "\"");
+    buf_addc(&m.schema,
+             "],\"properties\":{\"spec\":{\"type\":\"array\",\"items\":{\"type\":\"object\","
+             "\"required\":[");
+    add_many(&m.schema, 2000, "\"r", "\"");
+    buf_addc(&m.schema, "]}}}}");
+    buf_addc(&m.object, "{");
+    add_many(&m.object, MANY - 1, "\"k", "\":7");
+    buf_addc(&m.object, "}");
+    validate_many(&m);
+    assert_int_equal(m.errors.n, 1);
+    assert_str(m.errors.first->field, "k99999");
+    arena_free(m.a);
+    buf_clear(&m.object);
+    buf_addc(&m.object, "{\"spec\":[");
+    for (int i = 0; i < 20000; i++)
+        buf_addc(&m.object, i ? ",{}" : "{}");
+    buf_addc(&m.object, "]}");
+    validate_many(&m);
+    assert_true(m.errors.n > 200); /* and the steps ended before all of them were counted */
+    assert_true(m.errors.n < 5000000);
+    drop_many(&m);
+}
+
+/* Each of many alternatives looks for its own members in one large object. */
+static void test_large_alternatives(void **state)
+{
+    struct many m = {.schema = BUF_INIT(0), .object = BUF_INIT(0), .old = BUF_INIT(0)};
+    enum { ALTERNATIVES = 2000 };
+
+    (void)state;
+    buf_addc(&m.schema,
+             "{\"type\":\"object\",\"x-kubernetes-preserve-unknown-fields\":true,\"anyOf\":[");
+    add_many(&m.schema, ALTERNATIVES, "{\"required\":[\"x\",\"y", "\"]}");
+    buf_addc(&m.schema, "]}");
+    buf_addc(&m.object, "{");
+    add_many(&m.object, 100000, "\"k", "\":7");
+    buf_addc(&m.object, "}");
+    validate_many(&m);
+    assert_int_equal(m.errors.n, 2);
+    assert_str(m.errors.first->next->message,
+               "Forbidden: validating it against its schema would take too long");
+    assert_true(arena_used(m.a) < (size_t)256 << 20);
+    drop_many(&m);
+}
+
+/* A value that is none of many is compared with each, and its message lists all of them. */
+static void test_large_enums(void **state)
+{
+    struct many m = {.schema = BUF_INIT(0), .object = BUF_INIT(0), .old = BUF_INIT(0)};
+
+    (void)state;
+    buf_addc(&m.schema,
+             "{\"type\":\"object\",\"properties\":{\"spec\":{\"type\":\"array\",\"items\":{"
+             "\"enum\":[");
+    add_many(&m.schema, 50000, "\"e", "\"");
+    buf_addc(&m.schema, "]}}}}");
+    buf_addc(&m.object, "{\"spec\":[");
+    add_many(&m.object, 50000, "\"x", "\"");
+    buf_addc(&m.object, "]}");
+    validate_many(&m);
+    assert_true(m.errors.first->message.n > 400000);
+    assert_true(arena_used(m.a) < (size_t)64 << 20);
+    drop_many(&m);
+}
+
 /* A Go client that knows an integer cannot read 7.0: numbers are stored as Go prints them. */
 static void test_plain_numbers(void **state)
 {
@@ -297,6 +428,10 @@ int main(void)
         cmocka_unit_test(test_patterns_have_a_budget),
         cmocka_unit_test(test_steps_have_a_budget),
         cmocka_unit_test(test_levels_do_not_multiply),
+        cmocka_unit_test(test_large_maps),
+        cmocka_unit_test(test_large_requirements),
+        cmocka_unit_test(test_large_alternatives),
+        cmocka_unit_test(test_large_enums),
         cmocka_unit_test(test_plain_numbers),
         cmocka_unit_test(test_closed),
         cmocka_unit_test(test_root_names),
