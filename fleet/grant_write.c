@@ -884,10 +884,11 @@ static bool is_held_back(const struct grant_state *s, size_t pool)
 /* The writes of a row, in three places of the list. */
 static bool write_row(struct grant_state *s, size_t row, size_t place, struct grant_write *ret)
 {
+    const struct grant_pool *p = grant_pool_at(s, s->rows[row].index);
     bool queued = grant_is_queued(s, s->rows[row].index);
 
-    if (is_held_back(s, s->rows[row].index)) /* what others of the tenant's pools have goes on */
-        return place == 0 && queued && repair_quota(s, row, ret);
+    if (is_held_back(s, s->rows[row].index)) /* what is bounded stays so, of its other pools too */
+        return place == 0 && !p->unrecorded && repair_quota(s, row, ret);
     if (place == 1)
         return queued && grant_queue_write(s, row, ret);
     if (place == 2)

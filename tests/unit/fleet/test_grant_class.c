@@ -416,6 +416,24 @@ static void nothing_changes_by_what_is_not_known(void **state)
     end(&h);
 }
 
+/* What is not known of one pool keeps no other hand's bound, of this pool or another. */
+static void a_bound_is_repaired_while_devices_are_not_known(void **state)
+{
+    struct host_of h;
+
+    (void)state;
+    begin(&h, 1);
+    bind_team(&h, 0, "{'pool':'dev','guarantee':2}");
+    settle(&h);
+    h.unknown = true;
+    settle(&h);
+    json_set_str(h.a, json_path(h.quotas[0], "spec.hard"), KEY, STR("100"));
+    stamp(&h, h.quotas[0]);
+    check_step(&h, "PUT " QUOTA(0) HARD(2));
+    check_step(&h, "");
+    end(&h);
+}
+
 static void devices_of_others_are_not_granted(void **state)
 {
     struct host_of h;
@@ -596,6 +614,7 @@ int main(void)
         cmocka_unit_test(nothing_is_borrowed_or_lent),
         cmocka_unit_test(a_pool_that_cannot_be_counted_is_none),
         cmocka_unit_test(nothing_changes_by_what_is_not_known),
+        cmocka_unit_test(a_bound_is_repaired_while_devices_are_not_known),
         cmocka_unit_test(devices_of_others_are_not_granted),
         cmocka_unit_test(health_takes_no_guarantee),
         cmocka_unit_test(a_class_is_bounded_for_all_bindings),
