@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kubeconfig.additionalSecrets[].serviceAccount.clusterRole: the account whose token a Secret of
  * the host has, and its ClusterRoleBinding. Why: a client with the Secret has rights then without a
- * step of the tenant's. Must never leave a binding that the configuration has no more: names that
- * begin with PREFIX are this file's. */
+ * step of the tenant's. Must never leave a binding that the configuration has no more, nor delete one
+ * of the tenant's, who may give its own such a name: one of this file binds what its name says. */
 #include <sublet/config_kubeconfig.h>
 
 #include "objects/objects.h"
@@ -102,12 +102,32 @@ void sync_kubeconfig_accounts_make(struct syncer *s)
     arena_free(a);
 }
 
+/* Does it give the role to the account of its name? */
+static bool is_made_here(struct arena *a, const struct store_object *o)
+{
+    const cJSON *tree = vapi_tree(a, o), *role = json_get(tree, "roleRef");
+
+    if (!str_eqc(json_str(json_get(role, "kind")), "ClusterRole"))
+        return false;
+    json_each(subject, json_get(tree, "subjects"))
+    {
+        const struct config_kubeconfig c = {.account_ns = json_str(json_get(subject, "namespace")),
+                                            .account = json_str(json_get(subject, "name")),
+                                            .cluster_role = json_str(json_get(role, "name"))};
+
+        if (str_eqc(json_str(json_get(subject, "kind")), "ServiceAccount") &&
+            str_eq(name_of(a, &c), o->name))
+            return true;
+    }
+    return false;
+}
+
 static bool on_binding(void *ctx, const struct store_object *o)
 {
     static const struct vapi_delete options = {.grace_seconds = -1};
     struct syncer *s = ctx;
     struct arena *a = arena_new(0);
-    bool wanted = !str_has_prefix(o->name, STR(PREFIX));
+    bool wanted = !str_has_prefix(o->name, STR(PREFIX)) || !is_made_here(a, o);
 
     for (size_t i = 0; i < s->config->n_kubeconfigs; i++) {
         const struct config_kubeconfig *c = &s->config->kubeconfigs[i];

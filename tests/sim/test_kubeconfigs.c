@@ -283,11 +283,16 @@ static void test_a_role_ends_with_the_configuration(void **state)
     sim_create(s, BINDINGS, "",
                "{'metadata':{'name':'of-the-tenant'},'roleRef':{'apiGroup':"
                "'rbac.authorization.k8s.io','kind':'ClusterRole','name':'admin'}}");
+    sim_create(s, BINDINGS, "",
+               "{'metadata':{'name':'sublet:kubeconfig:of:the:tenant'},'roleRef':{'apiGroup':"
+               "'rbac.authorization.k8s.io','kind':'ClusterRole','name':'tenant'},'subjects':[{"
+               "'kind':'ServiceAccount','name':'another','namespace':'of'}]}");
     sim_writes_done(s);
     assert_false(is_unbound(s));
     syncer_publish_kubeconfig(s->syncer, STR("admin"));
     sim_until(s, is_unbound, "the end of the earlier role");
     assert_non_null(sim_get(s, s->arena, BINDINGS, "", "of-the-tenant"));
+    assert_non_null(sim_get(s, s->arena, BINDINGS, "", "sublet:kubeconfig:of:the:tenant"));
     sim_free(s);
 }
 
