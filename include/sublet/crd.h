@@ -18,9 +18,12 @@ extern const struct kind KIND_CUSTOM_RESOURCE_DEFINITION;
 void crd_prune(const struct crd_version *v, struct arena *a, cJSON *object,
                struct strict_errors *strict);
 /* Sets defaults; drops members that are null where the schema permits none and has no default. The
- * second keeps those, for validation to refuse, as upstream does with a server-side apply. */
+ * second is for what a request writes. Applied: it keeps those, for validation to refuse, as
+ * upstream does with a server-side apply. False: it has some of its defaults, and with all of them
+ * would be larger than any object may be. */
 void crd_default(const struct crd_version *v, struct arena *a, cJSON *object);
-void crd_default_applied(const struct crd_version *v, struct arena *a, cJSON *object);
+bool crd_default_written(const struct crd_version *v, struct arena *a, cJSON *object, bool applied)
+    __attribute__((warn_unused_result));
 /* True when reads must go through crd_prune/crd_default: the schema has defaults, or it changed
  * since the CRD was created, so that objects may hold unknown fields. */
 bool crd_defaults_on_read(const struct crd_version *v);

@@ -146,13 +146,22 @@ void crd_prune(const struct crd_version *v, struct arena *a, cJSON *object,
 
 /* --- nulls and defaults --- */
 
+/* Of a tree that prints as more bytes than an object may have. */
+#define MOST_DEFAULTS ((size_t)64 << 20)
+
 struct filler {
     const struct crd_version *v;
     struct arena *a;
     bool keeps_nulls; /* that no default replaces */
+    size_t most;      /* that the arena may have; each of many items may have a large default */
 };
 
 static void fill(const struct filler *f, uint32_t node, cJSON *value);
+
+static bool is_full(const struct filler *f)
+{
+    return arena_used(f->a) > f->most;
+}
 
 /* A null the schema does not allow: replaced by its default, or, in objects, removed. */
 static bool is_wrong_null(const struct crd_version *v, uint32_t node, const cJSON *value)
@@ -204,14 +213,14 @@ static void fill(const struct filler *f, uint32_t node, cJSON *value)
     uint32_t elem = schema_node(&v->schema, node)->elem;
     cJSON *next;
 
-    if (node == 0)
+    if (node == 0 || is_full(f))
         return;
     if (json_is_object(value))
         fill_members(f, node, value);
     if (!json_is_array(value) || !elem)
         return;
     for (cJSON *item = json_first(value); item; item = next) {
-        next = item->next;
+        next = is_full(f) ? NULL : item->next;
         if (is_wrong_null(v, elem, item) && crd_version_rules(v, elem)->default_value) {
             cJSON *with = json_copy(f->a, crd_version_rules(v, elem)->default_value);
 
@@ -245,12 +254,16 @@ static void set_defaults(const struct filler *f, cJSON *object)
 
 void crd_default(const struct crd_version *v, struct arena *a, cJSON *object)
 {
-    set_defaults(&(struct filler){v, a, false}, object);
+    set_defaults(&(struct filler){.v = v, .a = a, .most = SIZE_MAX}, object);
 }
 
-void crd_default_applied(const struct crd_version *v, struct arena *a, cJSON *object)
+bool crd_default_written(const struct crd_version *v, struct arena *a, cJSON *object, bool applied)
 {
-    set_defaults(&(struct filler){v, a, true}, object);
+    const struct filler f = {
+        .v = v, .a = a, .keeps_nulls = applied, .most = arena_used(a) + MOST_DEFAULTS};
+
+    set_defaults(&f, object);
+    return !is_full(&f);
 }
 
 /* Source: apiextensions-apiserver's codec, which decodes by the version an object carries and only

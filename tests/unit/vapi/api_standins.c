@@ -273,11 +273,13 @@ void crd_default(const struct crd_version *v, struct arena *a, cJSON *object)
     (void)object;
 }
 
-void crd_default_applied(const struct crd_version *v, struct arena *a, cJSON *object)
+bool crd_default_written(const struct crd_version *v, struct arena *a, cJSON *object, bool applied)
 {
     (void)v;
     (void)a;
     (void)object;
+    (void)applied;
+    return true;
 }
 
 void crd_from_stored(const struct crd_version *v, struct arena *a, cJSON *object)

@@ -381,6 +381,42 @@ static void test_large_enums(void **state)
     drop_many(&m);
 }
 
+/* Each of many items gets a default of 1,000 bytes. */
+static void test_defaults_are_bounded(void **state)
+{
+    struct arena *a = arena_new(0);
+    struct buf s = BUF_INIT(0), b = BUF_INIT(0);
+    struct crd_version *v;
+    cJSON *schema, *tree;
+    size_t before;
+    enum { ITEMS = 100000 };
+
+    (void)state;
+    buf_addc(
+        &s, "{\"type\":\"object\",\"properties\":{\"spec\":{\"type\":\"array\",\"items\":{\"type\":"
+            "\"object\",\"properties\":{\"x\":{\"type\":\"string\",\"default\":\"");
+    for (int i = 0; i < 1000; i++)
+        buf_char(&s, 'x');
+    buf_addc(&s, "\"}}}}}}");
+    buf_addc(&b, "{\"spec\":[{}");
+    for (int i = 1; i < ITEMS; i++)
+        buf_addc(&b, ",{}");
+    buf_addc(&b, "]}");
+    assert_int_equal(json_parse(a, buf_str(&s), &schema, NULL), 0);
+    v = crd_version_of(schema);
+    assert_int_equal(json_parse(a, buf_str(&b), &tree, NULL), 0);
+    before = arena_used(a);
+    assert_false(crd_default_written(v, a, tree, false));
+    assert_true(arena_used(a) - before < (size_t)66 << 20);
+    tree = parse_quoted(a, "{'spec':[{},{}]}");
+    assert_true(crd_default_written(v, a, tree, true));
+    assert_int_equal(json_str_at(json_at(json_get(tree, "spec"), 1), "x").n, 1000);
+    buf_fini(&s);
+    buf_fini(&b);
+    crd_version_drop(v);
+    arena_free(a);
+}
+
 /* A Go client that knows an integer cannot read 7.0: numbers are stored as Go prints them. */
 static void test_plain_numbers(void **state)
 {
@@ -432,6 +468,7 @@ int main(void)
         cmocka_unit_test(test_large_requirements),
         cmocka_unit_test(test_large_alternatives),
         cmocka_unit_test(test_large_enums),
+        cmocka_unit_test(test_defaults_are_bounded),
         cmocka_unit_test(test_plain_numbers),
         cmocka_unit_test(test_closed),
         cmocka_unit_test(test_root_names),

@@ -272,20 +272,20 @@ int write_apply_body(struct call *c, cJSON *object, cJSON **ret, struct err *err
     return c->patch == PATCH_TYPE_APPLY ? 0 : body_check_patched(c, made, err);
 }
 
-static void apply_defaults(struct write *w)
+static int apply_defaults(struct write *w, struct err *err)
 {
     const struct resource *r = w->call->resource;
     struct arena *a = w->call->arena;
+    bool applied = w->call->verb == CALL_PATCH && w->call->patch == PATCH_TYPE_APPLY;
 
-    if (r->crd) {
-        if (w->call->verb == CALL_PATCH && w->call->patch == PATCH_TYPE_APPLY)
-            crd_default_applied(r->crd, a, w->object);
-        else
-            crd_default(r->crd, a, w->object);
-        return;
-    }
+    if (r->crd)
+        return crd_default_written(r->crd, a, w->object, applied)
+                   ? 0
+                   : err_set(err, &ERR_TOO_LARGE,
+                             "Request entity too large: the object with its defaults");
     kinds_defaults(r, a, w->object);
     schema_default(a, r->schema, r->node, w->object);
+    return 0;
 }
 
 /* An apply tracked them itself, as do writes to Scale; a POST to a subresource does not change
@@ -313,7 +313,8 @@ static enum outcome step_make(struct write *w, struct err *err)
             w->old = vapi_tree(c->arena, w->base);
         commit_hub(c);
     }
-    apply_defaults(w);
+    if (apply_defaults(w, err))
+        return FAILED;
     if (c->verb != CALL_PATCH && !w->plan->make)
         audit_request(c, c->resource == w->requested ? w->object : c->body);
     if (w->creating && c->verb == CALL_CREATE)
@@ -422,9 +423,8 @@ static enum outcome step_mutate(struct write *w, struct err *err)
     struct admission_call a;
 
     call_admission(w->call, operation(w), &a);
-    if (admission_mutate(&a, w->object, w->old, err))
+    if (admission_mutate(&a, w->object, w->old, err) || apply_defaults(w, err))
         return FAILED;
-    apply_defaults(w);
     vapi_meta_dedup_owners(w->call, w->object, true);
     return GO_ON;
 }
