@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kubeconfig.additionalSecrets[].serviceAccount.clusterRole: the account whose token a Secret of
  * the host has, and its ClusterRoleBinding. Why: a client with the Secret has rights then without a
- * step of the tenant's. Must never leave a binding that the configuration has no more, nor delete one
- * of the tenant's, who may give its own such a name: one of this file binds what its name says. */
+ * step of the tenant's. Must never leave a binding that the configuration has no more, nor delete
+ * one of the tenant's, who may give its own such a name: one of this file binds what its name says.
+ */
 #include <sublet/config_kubeconfig.h>
 
 #include "objects/objects.h"
