@@ -300,7 +300,7 @@ struct mapped {
     const cJSON *member;
 };
 
-#define SMALL 16
+#define SMALL 32 /* members: a map costs more than a look at each of them */
 
 static struct lookup lookup_of(const cJSON *object)
 {
