@@ -354,10 +354,11 @@ static int read_scheduler_kind(const struct place *at, const cJSON *value, void 
 {
     int word;
 
-    if (place_word(at, value, "none|kueue|kai|volcano|hami", &word))
+    if (place_word(at, value, "none|kueue|kai|volcano|hami|native", &word))
         return -1;
     ((struct draft *)into)->pool.scheduler_kind = (enum pool_scheduler)word;
-    if (word != SCHEDULER_NONE && !config_queue_system((enum pool_scheduler)word))
+    if (word != SCHEDULER_NONE && word != SCHEDULER_NATIVE &&
+        !config_queue_system((enum pool_scheduler)word))
         return place_error(at, "scheduler kind \"%.*s\" is not supported yet by this version",
                            STR_F(json_str(value)));
     return 0;
@@ -657,6 +658,16 @@ static bool counts_all(const struct config_pool *p)
     return true;
 }
 
+static int check_gang(const struct place *at, const struct config_pool *p)
+{
+    if (p->scheduler_kind == SCHEDULER_NATIVE && !p->gang)
+        return place_error(at, "kind native is of gangs alone: gang: true is needed");
+    if (p->gang && p->scheduler_kind != SCHEDULER_NATIVE && !config_queue_system(p->scheduler_kind))
+        return place_error(at, "gang: needs a scheduler kind that knows gangs: kueue, kai, "
+                               "volcano or native");
+    return 0;
+}
+
 static int settle_queue(const struct place *at, const struct config *config, struct config_pool *p)
 {
     struct place scheduler = place_member(at, "scheduler");
@@ -671,9 +682,8 @@ static int settle_queue(const struct place *at, const struct config *config, str
             return place_error(&scheduler, "\"%s\" has queues of its own: kind is needed",
                                other->scheduler);
     }
-    if (!system && p->gang)
-        return place_error(&scheduler, "gang: needs a scheduler kind that knows gangs: kueue, kai "
-                                       "or volcano");
+    if (check_gang(&scheduler, p))
+        return -1;
     if (!system)
         return p->queue.n ? place_error(&inner, "needs a scheduler kind with queues") : 0;
     if (system->scheduler && !counts_all(p))

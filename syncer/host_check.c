@@ -175,7 +175,7 @@ static void add_groups(struct right *rights, struct check *c, const struct confi
     root = str_from(root, sizeof("/apis/") - 1);
     group = str_cut(&root, '/');
     for (size_t i = 0; i < c->n_rights; i++) {
-        if (str_eqc(group, rights[i].group))
+        if (str_eqc(group, rights[i].group) && str_eqc(STR("podgroups"), rights[i].resource))
             return;
     }
     rights[c->n_rights++] = (struct right){NAMESPACE,
@@ -738,7 +738,7 @@ static cJSON *grouped_pools(struct check *c, enum pool_scheduler kind)
         const struct config_pool *pool = &c->config->pools[i];
 
         if (pool->gang && pool->scheduler_kind == kind)
-            name_class(c, ret, pool->scheduler, pool->name);
+            name_class(c, ret, pool->name, pool->name);
     }
     return ret;
 }
@@ -751,6 +751,11 @@ static cJSON *grouped_by_kai(struct check *c)
 static cJSON *grouped_by_volcano(struct check *c)
 {
     return grouped_pools(c, SCHEDULER_VOLCANO);
+}
+
+static cJSON *grouped_natively(struct check *c)
+{
+    return grouped_pools(c, SCHEDULER_NATIVE);
 }
 
 static void judge_groups(struct check *c, const cJSON *list)
@@ -784,6 +789,8 @@ static const struct look {
      grouped_by_kai},
     {"pod groups of Volcano", "/apis/scheduling.volcano.sh/v1beta1", "/podgroups", true,
      judge_groups, grouped_by_volcano},
+    {"pod groups of Kubernetes", "/apis/scheduling.k8s.io/v1beta1", "/podgroups", true,
+     judge_groups, grouped_natively},
 };
 #define N_LOOKS COUNT(LOOKS)
 

@@ -25,7 +25,8 @@ static const char KUEUE_FINALIZER[] = "kueue.x-k8s.io/managed";
 
 /* How a scheduler reads the gang of a pod, and where it keeps PodGroups. KAI's own controller
  * leaves pods with the annotation alone that have no owner (pkg/podgrouper), later versions those
- * that say so. */
+ * that say so. Kubernetes reads spec.schedulingGroup; before v1beta1 (1.37) the size of its groups
+ * never changes, and those that are done would be waited for. */
 static const struct {
     const char *annotation, *root, *version, *skip;
 } SYSTEMS[] = {
@@ -33,6 +34,8 @@ static const struct {
                        "scheduling.run.ai/v2alpha2", "kai.scheduler/skip-podgrouper"},
     [SCHEDULER_VOLCANO] = {"scheduling.k8s.io/group-name", "/apis/scheduling.volcano.sh/v1beta1",
                            "scheduling.volcano.sh/v1beta1", NULL},
+    [SCHEDULER_NATIVE] = {NULL, "/apis/scheduling.k8s.io/v1beta1", "scheduling.k8s.io/v1beta1",
+                          NULL},
 };
 
 /* ---- whose, and how many ---- */
@@ -164,6 +167,13 @@ void translate_pod_gang_down(struct down *d, struct str gang, int64_t size, cJSO
         add_str(d->arena, notes, SYSTEMS[kind].skip, STR("true"));
 }
 
+void translate_pod_scheduling_group_down(struct down *d, struct str gang, cJSON *spec)
+{
+    if (gang.n && d->pool->scheduler_kind == SCHEDULER_NATIVE)
+        object_add(d->arena, spec, STR("schedulingGroup"),
+                   json_object(d->arena, JSON("podGroupName", gang)));
+}
+
 static bool is_gang_name(struct str name)
 {
     return name.n == 2 + NAMESPACE_CHARS + 1 + HASH_CHARS && str_has_prefix(name, STR("g-"));
@@ -176,6 +186,8 @@ struct str translate_gang_of_host_pod(const cJSON *host_pod, enum pool_scheduler
 
     if (kind == SCHEDULER_KUEUE)
         name = json_str(json_get(json_get(meta, "labels"), KUEUE_GROUP));
+    else if (kind == SCHEDULER_NATIVE)
+        name = json_str_at(host_pod, "spec.schedulingGroup.podGroupName");
     else if ((size_t)kind < COUNT(SYSTEMS) && SYSTEMS[kind].annotation)
         name = json_str(json_get(json_get(meta, "annotations"), SYSTEMS[kind].annotation));
     return is_gang_name(name) ? name : STR("");
@@ -252,14 +264,30 @@ cJSON *translate_gang_group(struct arena *a, const struct translate_tenant *t,
         a, JSON("metadata", json_object(a, JSON("name", json_str(json_get(owner, "name"))),
                                         JSON("namespace", json_str_at(pod, "metadata.namespace")),
                                         JSON("uid", json_str(json_get(owner, "uid"))))));
-    cJSON *spec =
-        json_object(a, JSON("queue", pool->queue), JSON_NONEMPTY("priorityClassName", host_class));
+    cJSON *spec = json_object(a, JSON_NONEMPTY("queue", pool->queue),
+                              JSON_NONEMPTY("priorityClassName", host_class));
     cJSON *metadata = translate_metadata(a, t, stands_for, host_name);
 
     json_set_str(a, json_get(metadata, "labels"), LABEL_POOL, pool->name);
-    json_set_i64(a, spec, "minMember", size);
+    if (pool->scheduler_kind == SCHEDULER_NATIVE)
+        json_set_i64(a, json_ensure_path(a, spec, "schedulingPolicy.gang"), "minCount", size);
+    else
+        json_set_i64(a, spec, "minMember", size);
     return json_object(a, JSON("apiVersion", SYSTEMS[pool->scheduler_kind].version),
                        JSON("kind", "PodGroup"), JSON("metadata", metadata), JSON("spec", spec));
+}
+
+/* Of a group of Kubernetes itself its size is all that may change. */
+static cJSON *update_native(struct arena *a, const cJSON *is, const cJSON *to)
+{
+    int64_t size = json_i64_at(to, "schedulingPolicy.gang.minCount", 1);
+    cJSON *patch;
+
+    if (json_i64_at(is, "schedulingPolicy.gang.minCount", 0) == size)
+        return NULL;
+    patch = json_new_object(a);
+    json_set_i64(a, json_ensure_path(a, patch, "spec.schedulingPolicy.gang"), "minCount", size);
+    return patch;
 }
 
 cJSON *translate_gang_update(struct arena *a, const cJSON *host_now, const cJSON *wanted)
@@ -267,6 +295,8 @@ cJSON *translate_gang_update(struct arena *a, const cJSON *host_now, const cJSON
     const cJSON *is = json_get(host_now, "spec"), *to = json_get(wanted, "spec");
     cJSON *spec = NULL;
 
+    if (json_get(to, "schedulingPolicy"))
+        return update_native(a, is, to);
     json_each(field, to)
     {
         if (json_equal(field, json_get(is, field->string)))

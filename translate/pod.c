@@ -278,6 +278,8 @@ int translate_pod(struct arena *a, const struct translate_tenant *t,
     d.notes = json_get(metadata, "annotations");
     translate_pod_autoscaler_down(&d, d.notes);
     spec = spec_down(&d);
+    if (d.pool)
+        translate_pod_scheduling_group_down(&d, choice->gang, spec);
     translate_pod_sent_note(a, d.notes, spec, d.spec);
     *ret = json_object(a, JSON("apiVersion", "v1"), JSON("kind", "Pod"), JSON("metadata", metadata),
                        JSON("spec", spec));

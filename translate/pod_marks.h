@@ -18,3 +18,5 @@ const cJSON *translate_pod_without_queue(struct arena *a, const cJSON *host_want
 /* gang.c */
 void translate_pod_gang_down(struct down *d, struct str gang, int64_t size, cJSON *labels,
                              cJSON *notes);
+/* The same of Kubernetes itself, in a field of its own. */
+void translate_pod_scheduling_group_down(struct down *d, struct str gang, cJSON *spec);

@@ -208,6 +208,8 @@ bool translate_scheduling_up(struct arena *a, struct str text, size_t shown, str
         {"Preempted by ", "Preempted by a pod of higher priority"},
         {"pod didn't trigger scale-up", "pod didn't trigger scale-up"},
         {"pod triggered scale-up", "pod triggered scale-up"},
+        {"waiting for minCount pods from a gang", "waiting for the other pods of its gang"},
+        {"waiting for pods's pod group ", "waiting for the other pods of its gang"},
     };
 
     for (size_t i = 0; i < COUNT(fixed); i++) {

@@ -29,7 +29,8 @@ enum pool_scheduler {
     SCHEDULER_KUEUE,
     SCHEDULER_KAI,
     SCHEDULER_VOLCANO,
-    SCHEDULER_HAMI
+    SCHEDULER_HAMI,
+    SCHEDULER_NATIVE /* gangs of Kubernetes itself: no queues */
 };
 
 /* The key by which a queueing system reads the queue of a pod. */

@@ -2,8 +2,9 @@
  * room: translate
  *
  * Gangs: pods of one owner that the host's scheduler starts together, or not at all
- * (scheduler.gang of a pool). Pure functions, as all of the room. KAI and Volcano read a gang from
- * a PodGroup that the syncer keeps, Kueue from keys of its pods. No tenant writes a name of one. */
+ * (scheduler.gang of a pool). Pure functions, as all of the room. KAI, Volcano
+ * and Kubernetes itself read a gang from a PodGroup that the syncer keeps, Kueue from keys of its
+ * pods. No tenant writes a name of one. */
 #pragma once
 
 #include <sublet/translate.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PodGroups of the host for gangs of KAI and Volcano: made before the first pod of an owner is, of
- * the size its owner has, and deleted after the last. The scheduler has their status. Must never
- * write to or delete one that neither its record nor its marks prove ours, nor delete one while a
- * pod of it may be on the host or in the virtual cluster.
+/* PodGroups of the host for gangs of KAI, Volcano and Kubernetes itself: made before the first pod
+ * of an owner is, of the size its owner has, and deleted after the last. The scheduler has their
+ * status. Must never write to or delete one that neither its record nor its marks prove ours, nor
+ * delete one while a pod of it may be on the host or in the virtual cluster.
  *
  *   record RECORD_META "gang/<host name>": "<kind>/<pool>/<ns>/<owner uid> <as mapping.c has it>"
  *     no host uid: its creation was requested, and not answered yet
@@ -28,11 +28,12 @@
 static const struct {
     const char *word;
     enum pool_scheduler kind;
-} KINDS[] = {{"kai", SCHEDULER_KAI}, {"volcano", SCHEDULER_VOLCANO}};
+} KINDS[] = {{"kai", SCHEDULER_KAI}, {"volcano", SCHEDULER_VOLCANO}, {"native", SCHEDULER_NATIVE}};
 
 struct group_watch {
     struct gangs *gangs;
     struct reflector *reflector; /* NULL: not open yet */
+    bool unserved;               /* of those refused: the host has no such API */
 };
 
 struct gangs {
@@ -171,7 +172,8 @@ static void on_changed(void *ctx, const struct host_object *now, const struct ho
 
 static const char *duty(const struct group_watch *w)
 {
-    static const char *const duties[] = {"keep PodGroups of KAI", "keep PodGroups of Volcano"};
+    static const char *const duties[] = {"keep PodGroups of KAI", "keep PodGroups of Volcano",
+                                         "keep PodGroups of Kubernetes"};
 
     return duties[w - w->gangs->watches];
 }
@@ -188,11 +190,15 @@ static void on_current(void *ctx, bool listed)
 /* Pods that wait say so. */
 static void on_refused(void *ctx, const struct err *err)
 {
-    struct gangs *all = ((struct group_watch *)ctx)->gangs;
+    struct group_watch *w = ctx;
+    struct gangs *all = w->gangs;
 
+    w->unserved = err->kind == &ERR_NOT_FOUND;
     sync_dialogue_note(all->syncer, duty(ctx), "PodGroupsNotReadable",
-                       STR("the host cluster does not let this virtual cluster read PodGroups: "
-                           "pods of gangs wait"),
+                       w->unserved ? STR("the host cluster does not serve the PodGroups of this "
+                                         "scheduler: pods of gangs wait")
+                                   : STR("the host cluster does not let this virtual cluster read "
+                                         "PodGroups: pods of gangs wait"),
                        err->message);
     sync_gangs_rescan(all);
 }
@@ -761,8 +767,10 @@ bool sync_gang_ready(struct sync_run *run, const struct pool_choice *choice, str
     }
     groups = watch(all, x.kind);
     if (reflector_refused(groups)) {
-        *ret = STR("the host cluster does not let this virtual cluster keep the PodGroup of its "
-                   "gang");
+        *ret = all->watches[x.kind].unserved
+                   ? STR("the host cluster does not serve the PodGroups that its gang needs")
+                   : STR("the host cluster does not let this virtual cluster keep the PodGroup of "
+                         "its gang");
         return false;
     }
     if (reflector_synced(groups) && read_host(&x, groups) && x.host && x.ours &&

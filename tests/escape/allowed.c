@@ -92,6 +92,8 @@ static const char *gang_key(const struct config_pool *pool)
         return "pod-group-name";
     case SCHEDULER_VOLCANO:
         return "scheduling.k8s.io/group-name";
+    case SCHEDULER_NATIVE:
+        return "podGroupName";
     default:
         return "";
     }

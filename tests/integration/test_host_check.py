@@ -353,10 +353,11 @@ def test_check_without_kueue_or_rights_to_its_queues(host, team, tmp_path):
         "warning", "may not be read with these credentials: not checked")
 
 
-@pytest.mark.parametrize("kind,name", [("kai", "KAI"), ("volcano", "Volcano")])
+@pytest.mark.parametrize("kind,name", [("kai", "KAI"), ("volcano", "Volcano"), ("native", "Kubernetes")])
 def test_check_without_pod_groups_or_rights_to_them(host, team, tmp_path, kind, name):
     namespace, kubeconfig = team
-    pool = pool_config("shared", "l4", kind="shared", scheduler={"kind": kind, "queueTemplate": "t-{tenant}", "gang": True})
+    queue = {} if kind == "native" else {"queueTemplate": "t-{tenant}"}
+    pool = pool_config("shared", "l4", kind="shared", scheduler={"kind": kind, "gang": True, **queue})
     more = {"pools": [pool], "bindings": [{"pool": "shared", "guarantee": "8"}]}
     found = check_host(tmp_path, namespace, host.kubeconfig, **more)[1]
     assert found["pod groups of " + name] == ("missing", "not served: pods of a pool with scheduler.gang are never created")

@@ -22,9 +22,9 @@ def host_program(name):
     return os.path.join(host_directory((name,)), name)
 
 
-def host_component(name):
+def host_component(name, version=None):
     """A program of the host's control plane; SUBLET_HOST_VERSION is its version, where it is not the one of the tests."""
-    version = os.environ.get("SUBLET_HOST_VERSION")
+    version = version or os.environ.get("SUBLET_HOST_VERSION")
     return host_program(f"{name}-{version}" if version and name.startswith("kube-") else name)
 
 

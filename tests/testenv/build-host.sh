@@ -38,6 +38,7 @@ COREDNS=1.15.0
 KUEUE=0.17.0
 KAI=0.12.0      # KAI and Volcano: the newest that the module proxy has
 VOLCANO=1.10.0
+NATIVE=1.37.2   # gangs of Kubernetes itself: the first minor whose groups may change their size
 GO_OLDEST=1.26.3 # what the newest of the modules wants, the install manifests' among them
 GO_FETCH=1.26.5  # the one that is fetched where the machine's is older
 RECIPE=1         # to be raised when the way of building changes
@@ -56,7 +57,8 @@ DEFAULT=(kube-apiserver etcd kubectl kube-controller-manager kube-scheduler kwok
 NODE=(kubelet kube-proxy "containerd-$CONTAINERD" "runc-$RUNC" "coredns-$COREDNS" agnhost)
 BENCH=("coredns-bind-$COREDNS")
 CLIENTS=("helm3-$HELM3")
-QUEUES=("kueue-$KUEUE" {kai-scheduler,kai-podgrouper,kai-binder}-$KAI {volcano-scheduler,volcano-controller-manager}-$VOLCANO)
+QUEUES=("kueue-$KUEUE" {kai-scheduler,kai-podgrouper,kai-binder}-$KAI {volcano-scheduler,volcano-controller-manager}-$VOLCANO
+    kube-{apiserver,controller-manager,scheduler}-$NATIVE)
 MINORS=(1.34.4 1.35.4 1.37.2) # the newest of each that the module proxy has
 for_minors()
 {

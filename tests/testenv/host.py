@@ -43,12 +43,13 @@ class HostCluster:
 
     Components: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kwok.
     `durable` makes etcd sync its log and every component collect its garbage as often as in production; `api_args` are
-    added to kube-apiserver's. `address` is where it serves, which pods that really run must reach.
+    added to kube-apiserver's. `address` is where it serves, which pods that really run must reach. `version` is that of
+    the control plane, `gates` are features that all of it has on.
     """
 
     ORDER = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok")
 
-    def __init__(self, directory, durable=False, api_args=(), address="127.0.0.1", services=SERVICE_CIDR):
+    def __init__(self, directory, durable=False, api_args=(), address="127.0.0.1", services=SERVICE_CIDR, version=None, gates=()):
         self.dir = str(directory)
         self.address = address
         self.services = ipaddress.ip_network(services)
@@ -65,7 +66,9 @@ class HostCluster:
             "kube-scheduler": self._scheduler,
             "kwok": self._kwok,
         }
-        self.components = {n: Process(n, [binaries.host_component(n)] + argv[n](), self.dir, env={} if durable else GO)
+        features = ["--feature-gates=" + ",".join(f"{g}=true" for g in gates)] if gates else []
+        self.components = {n: Process(n, [binaries.host_component(n, version)] + argv[n]() + (features if n.startswith("kube-") else []),
+                                      self.dir, env={} if durable else GO)
                            for n in self.ORDER}
         self.kubectl = Kubectl(os.path.join(self.bin, "kubectl"), self.kubeconfig, self.dir)
         self.api = HostApi(self.kubeconfig)

@@ -114,6 +114,7 @@ nodeSelectors; allowed: the tolerations that a pod needs no device for. */}}
   "kueue" (dict "map" "labels" "key" "kueue.x-k8s.io/pod-group-name" "also" (dict "kueue.x-k8s.io/pod-group-total-count" "^[1-9][0-9]{0,9}$" "kueue.x-k8s.io/role-hash" "^[0-9a-f]{8}$") "group" "")
   "kai" (dict "map" "annotations" "key" "pod-group-name" "also" (dict "kai.scheduler/skip-podgrouper" "^true$") "group" "scheduling.run.ai")
   "volcano" (dict "map" "annotations" "key" "scheduling.k8s.io/group-name" "also" dict "group" "scheduling.volcano.sh")
+  "native" (dict "map" "" "also" dict "group" "scheduling.k8s.io")
 -}}
 {{- $gangs := dict -}}
 {{- $classes := dict -}}
@@ -161,6 +162,9 @@ nodeSelectors; allowed: the tolerations that a pod needs no device for. */}}
 {{- $runtimes = append $runtimes "nvidia" -}}{{/* by KAI's webhook, where the pod has no class */}}
 {{- end -}}
 {{- $queued = append $queued (dict "map" $system.map "key" $system.key "queue" $queue "selector" .nodeSelector "scheduler" ($system.scheduler | empty | ternary "" $named)) -}}
+{{- end -}}
+{{- if and (eq ((.scheduler).kind | default "none") "native") .scheduler.gang -}}
+{{- $_ := set $gangs "native" (get $groups "native") -}}
 {{- end -}}
 {{- with $named -}}
 {{- $schedulers = append $schedulers . -}}

@@ -184,7 +184,8 @@ static void a_queue_is_named_after_the_virtual_cluster(void **state)
         "- {name: d, nodeSelector: {p: d}, scheduler: {kind: kai, queueTemplate: default, gang: "
         "true}}\n"
         "- {name: e, nodeSelector: {p: e}, scheduler: {kind: volcano, queueTemplate: '{tenant}', "
-        "name: ours}}\n"));
+        "name: ours}}\n"
+        "- {name: f, nodeSelector: {p: f}, scheduler: {kind: native, gang: true}}\n"));
     p = f->config.pools;
     assert_str(p[3].scheduler, "kai-scheduler");
     assert_str(p[3].queue, "default");
@@ -198,6 +199,9 @@ static void a_queue_is_named_after_the_virtual_cluster(void **state)
     assert_str(p[1].queue, "t-research-research.b");
     assert_int_equal(p[2].scheduler_kind, SCHEDULER_NONE);
     assert_str(p[2].queue, "");
+    assert_int_equal(p[5].scheduler_kind, SCHEDULER_NATIVE);
+    assert_true(p[5].gang);
+    assert_str(p[5].scheduler, "");
 }
 
 static void resources_have_a_weight_or_a_cap(void **state)
@@ -312,8 +316,13 @@ static void mistakes_about_queues(void **state)
          "config: pools[0].scheduler.queueTemplate: the name of a queue is needed, such as gpu or "
          "t-{tenant}"},
         {"pools: [{name: a, nodeSelector: {p: a}, scheduler: {gang: true}}]",
-         "config: pools[0].scheduler: gang: needs a scheduler kind that knows gangs: kueue, kai or "
-         "volcano"},
+         "config: pools[0].scheduler: gang: needs a scheduler kind that knows gangs: kueue, kai, "
+         "volcano or native"},
+        {"pools: [{name: a, nodeSelector: {p: a}, scheduler: {kind: native}}]",
+         "config: pools[0].scheduler: kind native is of gangs alone: gang: true is needed"},
+        {"pools: [{name: a, nodeSelector: {p: a}, scheduler: {kind: native, gang: true, "
+         "queueTemplate: q}}]",
+         "config: pools[0].scheduler.queueTemplate: needs a scheduler kind with queues"},
         {"pools: [{name: a, nodeSelector: {p: a}, scheduler: {queueTemplate: gpu}}]",
          "config: pools[0].scheduler.queueTemplate: needs a scheduler kind with queues"},
         {"pools: [{name: a, nodeSelector: {p: a}, scheduler: {kind: kueue, queueTemplate: A_b}}]",

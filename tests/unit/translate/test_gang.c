@@ -15,10 +15,12 @@ static const char CONFIG[] =
     "scheduler: {kind: kai, queueTemplate: q, gang: true}}\n"
     "- {name: vol, nodeSelector: {sublet.dev/pool: vol}, resources: {nvidia.com/h200: {gpuEq: 1}}, "
     "scheduler: {kind: volcano, queueTemplate: q, gang: true}}\n"
+    "- {name: native, nodeSelector: {sublet.dev/pool: native}, resources: {nvidia.com/b200: "
+    "{gpuEq: 1}}, scheduler: {kind: native, gang: true}}\n"
     "- {name: alone, nodeSelector: {sublet.dev/pool: alone}, resources: {nvidia.com/l4: {gpuEq: "
     "1}}, scheduler: {kind: volcano, name: other, queueTemplate: q}}\n"
     "bindings: [{pool: kueue, guarantee: 8}, {pool: kai, guarantee: 8}, {pool: vol, guarantee: 8}, "
-    "{pool: alone, guarantee: 8}]\n";
+    "{pool: native, guarantee: 8}, {pool: alone, guarantee: 8}]\n";
 
 static int setup(void **state)
 {
@@ -66,7 +68,7 @@ static struct str note(const cJSON *host, const char *key)
     return json_str(json_get(json_path(host, "metadata.annotations"), key));
 }
 
-enum { KUEUE, KAI, VOLCANO, ALONE };
+enum { KUEUE, KAI, VOLCANO, NATIVE, ALONE };
 
 static void name_of(struct fixture *f, const char *pool, const char *ns, const char *owner,
                     char out[64])
@@ -146,6 +148,7 @@ static void a_job_is_what_still_runs_at_once(void **state)
 
         assert_int_equal(translate_gang_size(pool(f, KAI), vpod, job, 0), cases[i].kai);
         assert_int_equal(translate_gang_size(pool(f, VOLCANO), vpod, job, 0), cases[i].kai);
+        assert_int_equal(translate_gang_size(pool(f, NATIVE), vpod, job, 0), cases[i].kai);
         if (i != 14)
             assert_int_equal(translate_gang_size(pool(f, KUEUE), vpod, job, 0), cases[i].kueue);
         assert_int_equal(translate_gang_size(pool(f, ALONE), vpod, job, 0), 0);
@@ -211,6 +214,16 @@ static void each_scheduler_has_its_keys(void **state)
     assert_str(note(host, "scheduling.k8s.io/group-name"), gang);
     assert_str(translate_gang_of_host_pod(host, SCHEDULER_VOLCANO), gang);
 
+    host = down(f, pod(f, theirs, "nvidia.com/b200"), gang);
+    assert_json(json_path(host, "spec.schedulingGroup"),
+                arena_printf(f->a, "{podGroupName: %s}", gang).p);
+    assert_str(note(host, "pod-group-name"), "");
+    assert_str(note(host, "scheduling.k8s.io/group-name"), "");
+    assert_str(translate_gang_of_host_pod(host, SCHEDULER_NATIVE), gang);
+    assert_str(translate_gang_of_host_pod(host, SCHEDULER_KAI), "");
+    host = down(f, pod(f, theirs, "nvidia.com/b200"), "");
+    assert_null(json_path(host, "spec.schedulingGroup"));
+
     host = down(f, pod(f, theirs, "amd.com/gpu"), "");
     assert_str(note(host, "pod-group-name"), "");
     assert_str(note(host, "kai.scheduler/skip-podgrouper"), "");
@@ -247,6 +260,31 @@ static void a_pod_group_has_fields_of_ours(void **state)
     assert_null(translate_gang_root(SCHEDULER_KUEUE).p);
 }
 
+/* The class is the group's for good, and what the host defaults is no difference. */
+static void of_a_native_group_the_size_alone_changes(void **state)
+{
+    struct fixture *f = *state;
+    const cJSON *vpod = pod(f, "labels: {a: b}", "nvidia.com/b200");
+    struct str ns, uid;
+    char gang[64];
+    cJSON *group, *now;
+
+    translate_gang_name(&f->tenant, STR("native"), SCHEDULER_NATIVE, STR("ml"), STR("j"), 0, gang);
+    group = translate_gang_group(f->a, &f->tenant, pool(f, NATIVE), vpod, str_c(gang), 3, STR(""));
+    assert_json(json_get(group, "spec"), "{schedulingPolicy: {gang: {minCount: 3}}}");
+    assert_str(json_str(json_get(group, "apiVersion")), "scheduling.k8s.io/v1beta1");
+    assert_true(translate_gang_owner(&f->tenant, SCHEDULER_NATIVE, group, &ns, &uid));
+
+    now = json_copy(f->a, group);
+    json_set_str(f->a, json_get(now, "spec"), "priorityClassName", STR("the-default"));
+    assert_null(translate_gang_update(f->a, now, group));
+    group = translate_gang_group(f->a, &f->tenant, pool(f, NATIVE), vpod, str_c(gang), 2, STR("p"));
+    assert_json(json_get(group, "spec"),
+                "{priorityClassName: p, schedulingPolicy: {gang: {minCount: 2}}}");
+    assert_json(translate_gang_update(f->a, now, group),
+                "{spec: {schedulingPolicy: {gang: {minCount: 2}}}}");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -256,6 +294,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(another_owner_says_its_size, setup, teardown),
         cmocka_unit_test_setup_teardown(each_scheduler_has_its_keys, setup, teardown),
         cmocka_unit_test_setup_teardown(a_pod_group_has_fields_of_ours, setup, teardown),
+        cmocka_unit_test_setup_teardown(of_a_native_group_the_size_alone_changes, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
