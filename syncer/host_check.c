@@ -193,8 +193,8 @@ static void add_kubeconfigs(struct right *rights, struct check *c)
         const struct config_kubeconfig *one = &c->config->kubeconfigs[i];
 
         if (one->ns.n && !str_eq(one->ns, c->config->host_namespace))
-            rights[c->n_rights++] = (struct right){NAMESPACE,   REQUIRED, "",      "secrets",
-                                                   "get,patch", "",       one->ns, one->name};
+            rights[c->n_rights++] = (struct right){
+                NAMESPACE, REQUIRED, "", "secrets", "get,list,watch,patch", "", one->ns, one->name};
     }
 }
 

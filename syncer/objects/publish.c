@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Objects of the host that this process makes of itself, and that stand for no virtual
- * object: what kubeconfigs.c and demand.c report. Retried until they are written. Must never
- * overwrite one that is not this cluster's.
+ * object: what kubeconfigs.c and demand.c report. Retried until they are written, and written
+ * again when another client of the host deletes or changes them, ever more slowly where that goes
+ * on. Must never overwrite one that is not this cluster's.
  *
  *   IDLE --GET, then POST or PATCH--> SENDING --current, or written--> DONE
- *     ^                                 | failed: timer; not ours       | other data, or renewed
- *     '---------------------------------+-------------------------------'
+ *     ^                                 | failed: timer; not ours       | other data, renewed, or
+ *     '---------------------------------+-------------------------------' changed by another
  *   IDLE, DONE --sync_publisher_close()--> CLOSED */
 
 #include "objects/objects.h"
@@ -17,6 +18,9 @@
 
 #define PUBLISHER_MAGIC 0x7075626cu
 #define RETRY_MS        5000
+#define MEND_MS         1000             /* from a change of another client to a look at it */
+#define FIGHT_MS        (10 * 60 * 1000) /* mended twice in this time: the next look is later */
+#define FIGHT_MOST      6                /* ... twice as late each time, up to a minute */
 #define MANAGER         "sublet"
 #define LABEL_MANAGER   "app.kubernetes.io/managed-by"
 #define LABEL_INSTANCE  "app.kubernetes.io/instance"
@@ -40,7 +44,12 @@ struct publisher {
     uv_timer_t timer;
     struct str ns, name; /* heap */
     bool wanted;
-    bool replaced; /* since the pending requests were made */
+    bool replaced;           /* since the pending requests were made */
+    struct reflector *watch; /* of this object alone; NULL: it was never read */
+    uint64_t revision;       /* of the object as it was read or written last; 0: unknown */
+    bool mending;            /* what is written now, another client undid */
+    uint64_t mended_ms;      /* of the loop */
+    unsigned fights;
 };
 
 static void send_read(struct publisher *p);
@@ -70,9 +79,89 @@ static void note(struct publisher *p, const char *reason, const char *message, s
     sync_dialogue_note(p->syncer, p->what->duty, reason, str_c(message), detail);
 }
 
+static struct str path_of(const struct publisher *p, struct arena *a, bool named)
+{
+    return sync_path_in(a, p->syncer, p->what->id, p->ns, named ? p->name : STR(""), "");
+}
+
+/* --- what other clients do to it --- */
+
+static void on_mend(uv_timer_t *timer)
+{
+    struct publisher *p = timer->data;
+
+    assert(p->magic == PUBLISHER_MAGIC);
+    if (p->state == PUBLISHER_DONE) {
+        move(p, PUBLISHER_IDLE);
+        p->mending = true;
+    }
+    send_read(p);
+}
+
+/* A write of our own is seen before or after its answer. */
+static void on_changed(void *ctx, const struct host_object *now, const struct host_object *before)
+{
+    struct publisher *p = ctx;
+
+    if (!str_eq((now ? now : before)->name, p->name) || (now && now->revision == p->revision))
+        return;
+    if (p->state == PUBLISHER_SENDING)
+        p->replaced = true;
+    else
+        uv_timer_start(&p->timer, on_mend, (uint64_t)MEND_MS << p->fights, 0);
+}
+
+static void on_went_back(void *ctx)
+{
+    reflector_restart(((struct publisher *)ctx)->watch);
+}
+
+/* Without the right to it, which an earlier chart did not give in other namespaces, it is mended
+ * when it is renewed. */
+static void watch(struct publisher *p)
+{
+    struct reflector_options o = {.host = p->syncer->host,
+                                  .metadata_only = true,
+                                  .changed = on_changed,
+                                  .went_back = on_went_back,
+                                  .ctx = p};
+    struct arena *a;
+
+    if (p->watch)
+        return;
+    a = arena_new(0);
+    o.path = path_of(p, a, false);
+    o.field_selector = arena_printf(a, "metadata.name=%.*s", STR_F(p->name));
+    p->watch = reflector_open(&o);
+    arena_free(a);
+}
+
+static void count_fight(struct publisher *p)
+{
+    uint64_t now = uv_now(vapi_loop(p->syncer->api));
+
+    if (!p->mending)
+        return;
+    if (p->mended_ms && now - p->mended_ms < FIGHT_MS)
+        p->fights += p->fights < FIGHT_MOST;
+    else
+        p->fights = 0;
+    p->mended_ms = now;
+    p->mending = false;
+}
+
+static void note_revision(struct publisher *p, const cJSON *object)
+{
+    p->revision = 0;
+    (void)str_to_u64(json_str_at(object, "metadata.resourceVersion"), &p->revision);
+}
+
+/* --- requests --- */
+
 static void published(struct publisher *p)
 {
     note(p, NULL, "", STR_NULL);
+    p->mending = false;
     move(p, p->replaced ? PUBLISHER_IDLE : PUBLISHER_DONE);
     send_read(p);
 }
@@ -86,8 +175,12 @@ static void failed(struct publisher *p, const struct err *err)
 static void on_written(void *ctx, const struct host_answer *answer, const struct err *err)
 {
     struct publisher *p = ctx;
+    struct arena *a = arena_new(0);
+    cJSON *object = NULL;
 
-    (void)answer;
+    if (!err && !json_parse(a, answer->body, &object, NULL))
+        note_revision(p, object);
+    arena_free(a);
     if (err && (err->kind == &ERR_CONFLICT || err->kind == &ERR_ALREADY_EXISTS))
         retry(p); /* written concurrently: whose it is by now is to be read */
     else if (err)
@@ -124,11 +217,6 @@ static bool is_given(const struct publisher *p, const cJSON *object)
     return p->what->mark && str_eq(note_of(object, p->what->mark), p->syncer->config->name);
 }
 
-static struct str path_of(const struct publisher *p, struct arena *a, bool named)
-{
-    return sync_path_in(a, p->syncer, p->what->id, p->ns, named ? p->name : STR(""), "");
-}
-
 /* existing: NULL for none. */
 static void write_object(struct publisher *p, cJSON *data, const cJSON *existing)
 {
@@ -138,6 +226,7 @@ static void write_object(struct publisher *p, cJSON *data, const cJSON *existing
     cJSON *object = json_new_object(a), *metadata = json_ensure_object(a, object, "metadata");
     cJSON *notes = json_ensure_object(a, metadata, "annotations");
 
+    count_fight(p);
     json_set_str(a, object, "apiVersion", STR("v1"));
     json_set_str(a, object, "kind", str_c(p->what->kind));
     json_set_str(a, metadata, "name", p->name);
@@ -202,7 +291,11 @@ static void take_existing(struct publisher *p, struct str body)
 
     if (json_parse(a, body, &object, NULL)) {
         retry(p);
-    } else if (!is_ours(p, object)) {
+        arena_free(a);
+        return;
+    }
+    note_revision(p, object);
+    if (!is_ours(p, object)) {
         note(p, p->what->foreign, p->what->foreign_message, p->name);
         move(p, PUBLISHER_IDLE);
     } else {
@@ -228,6 +321,8 @@ static void on_read(void *ctx, const struct host_answer *answer, const struct er
     struct publisher *p = ctx;
 
     assert(p->magic == PUBLISHER_MAGIC);
+    if (!err || err->kind == &ERR_NOT_FOUND)
+        watch(p);
     if (!err)
         take_existing(p, answer->body);
     else if (err->kind == &ERR_NOT_FOUND)
@@ -262,12 +357,15 @@ void sync_publisher_want(struct publisher *p)
 
 void sync_publisher_renew(struct publisher *p)
 {
+    p->revision = 0;
     if (p->wanted)
         sync_publisher_want(p);
 }
 
 void sync_publisher_kick(struct publisher *p)
 {
+    if (p->watch)
+        reflector_kick(p->watch);
     send_read(p);
 }
 
@@ -302,5 +400,6 @@ static void on_closed(uv_handle_t *handle)
 void sync_publisher_close(struct publisher *p)
 {
     move(p, PUBLISHER_CLOSED); /* asserts that no request is pending */
+    p->watch = reflector_close(p->watch);
     uv_close((uv_handle_t *)&p->timer, on_closed);
 }

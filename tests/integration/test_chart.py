@@ -840,7 +840,7 @@ def test_the_kubeconfig_in_further_secrets(release, on_host, host, team, fence):
         checked = subprocess.run([binaries.sublet(), "check", "--config", r.vc.config_path, "--host"], capture_output=True,
                                  text=True, check=False, timeout=120).stdout
         for name in ("cluster-a", "robot-b"):
-            assert re.search(rf"^ok +right secrets of {apart} +{name}: get,patch$", checked, re.M), checked
+            assert re.search(rf"^ok +right secrets of {apart} +{name}: get,list,watch,patch$", checked, re.M), checked
         account = r.vc.kubectl_as(r.token_kubeconfig())
         for verb, what in (("list", "secrets"), ("get", "secrets/other"), ("create", "secrets"), ("delete", "secrets/cluster-a"),
                            ("delete", "secrets/robot-b")):

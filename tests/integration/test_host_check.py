@@ -234,10 +234,10 @@ def test_check_reviews_the_rights_to_further_kubeconfigs(host, team, tmp_path):
             {"name": "two", "namespace": names["b"], "serviceAccount": {"name": "robot", "namespace": "default"}}]}}
         code, found = check_host(tmp_path, namespace, kubeconfig, **given)
         assert code == 1 and found["right secrets"][0] == "ok", found
-        assert found[f"right secrets of {names['a']}"] == ("missing", "one: not permitted: get, patch")
-        assert found[f"right secrets of {names['b']}"] == ("missing", "two: not permitted: get, patch")
+        assert found[f"right secrets of {names['a']}"] == ("missing", "one: not permitted: get, list, watch, patch")
+        assert found[f"right secrets of {names['b']}"] == ("missing", "two: not permitted: get, list, watch, patch")
         assert f"right secrets of {namespace}" not in found
-        for apart, name, verbs in ((names["a"], "one", ["get"]), (names["b"], "two", ["get", "patch"])):
+        for apart, name, verbs in ((names["a"], "one", ["get", "list", "watch"]), (names["b"], "two", ["get", "list", "watch", "patch"])):
             rbac = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{apart}"
             host.api.post(f"{rbac}/roles", {"metadata": {"name": "k"}, "rules": [
                 {"apiGroups": [""], "resources": ["secrets"], "resourceNames": [name], "verbs": verbs}]})
@@ -247,7 +247,7 @@ def test_check_reviews_the_rights_to_further_kubeconfigs(host, team, tmp_path):
 
         def seen():
             code, found = check_host(tmp_path, namespace, kubeconfig, **given)
-            return found[f"right secrets of {names['b']}"] == ("ok", "two: get,patch") and (
+            return found[f"right secrets of {names['b']}"] == ("ok", "two: get,list,watch,patch") and (
                 code, found[f"right secrets of {names['a']}"]) == (1, ("missing", "one: not permitted: patch"))
 
         eventually(seen, 30, "the host's authorizer to see the Roles")

@@ -78,3 +78,21 @@ def test_an_account_that_is_made_with_a_role(tenant, host):
     vc.write_config(config(None))
     vc.restart()
     eventually(lambda: robot.run("get", "configmaps")[0], 30, "the role to end")
+
+
+def test_secrets_that_others_change_are_mended(tenant, host):
+    """The deleted one is made again, the edited one put right; what is another owner's now stays as it is."""
+    vc = tenant("research", config={"kubeconfig": {"additionalSecrets": [{"name": "further"}]}})
+    secrets = f"/api/v1/namespaces/{vc.namespace}/secrets"
+    own = f"{secrets}/research-kubeconfig"
+    data = {path: eventually(lambda p=path: host.api.get(p).get("data"), 60, path) for path in (own, f"{secrets}/further")}
+    for path, was in data.items():
+        host.api.patch(path, {"data": {"value": "ZWRpdGVk"}})
+        eventually(lambda p=path, d=was: host.api.get(p)["data"] == d, 20, f"{path} as it was")
+        host.api.delete(path)
+        eventually(lambda p=path, d=was: host.api.get(p)["data"] == d, 20, f"{path} again", also=[404])
+    host.api.patch(own, {"metadata": {"labels": {"app.kubernetes.io/instance": "theirs"}}, "data": {"value": "ZWRpdGVk"}})
+    eventually(lambda: "KubeconfigSecretExists" in vc.api.raw("GET", "/readyz/warnings")[-1].decode(), 60, "the warning")
+    assert host.api.get(own)["data"]["value"] == "ZWRpdGVk"
+    host.api.delete(own)
+    eventually(lambda: host.api.get(own)["data"] == data[own], 60, "its own in place of the other's", also=[404])

@@ -232,6 +232,49 @@ static void test_a_kubeconfig_says_whose_it_is(void **state)
     sim_free(s);
 }
 
+/* Within seconds, and the data alone may be wrong. */
+static void test_a_kubeconfig_that_another_client_changes_is_mended(void **state)
+{
+    struct sim *s = new_sim(33);
+    unsigned writes;
+
+    (void)state;
+    publish(s, "first");
+    sim_until(s, is_marked, "the first");
+    sim_run_ms(s, 2000);
+    assert_true(fake_host_remove(s->host, "secrets", "sim-kubeconfig"));
+    assert_false(last_is_published(s));
+    sim_until(s, is_marked, "one in place of the deleted one");
+    sim_run_ms(s, 2000);
+    fake_host_patch(s->host, "secrets", "sim-kubeconfig", "{\"data\":{\"value\":\"ZWRpdGVk\"}}");
+    assert_false(last_is_published(s));
+    sim_until(s, is_marked, "the data of an edited one");
+    writes = fake_host_asked(s->host, "PATCH", "secrets", false);
+    sim_run_ms(s, 60 * 1000);
+    assert_int_equal(fake_host_asked(s->host, "PATCH", "secrets", false), writes);
+    sim_free(s);
+}
+
+/* Who edits it again at once has it longer each time. */
+static void test_a_kubeconfig_is_not_fought_over(void **state)
+{
+    struct sim *s = new_sim(34);
+    unsigned before;
+
+    (void)state;
+    publish(s, "first");
+    sim_until(s, is_marked, "the first");
+    before = fake_host_asked(s->host, "PATCH", "secrets", false);
+    for (unsigned i = 0; i < 240; i++) {
+        if (last_is_published(s))
+            fake_host_patch(s->host, "secrets", "sim-kubeconfig",
+                            "{\"data\":{\"value\":\"ZWRpdGVk\"}}");
+        sim_run_ms(s, 500);
+    }
+    assert_in_range(fake_host_asked(s->host, "PATCH", "secrets", false) - before, 4, 8);
+    sim_free(s);
+}
+
 /* A later life of this cluster has the name; it serves its kubeconfig there. */
 static void test_a_later_kubeconfig_is_kept(void **state)
 {
@@ -525,6 +568,8 @@ int main(void)
         cmocka_unit_test(test_the_parts_of_a_kubeconfig_are_published),
         cmocka_unit_test(test_a_restored_kubeconfig_is_published_again),
         cmocka_unit_test(test_a_kubeconfig_says_whose_it_is),
+        cmocka_unit_test(test_a_kubeconfig_that_another_client_changes_is_mended),
+        cmocka_unit_test(test_a_kubeconfig_is_not_fought_over),
         cmocka_unit_test(test_a_later_kubeconfig_is_kept),
         cmocka_unit_test(test_a_name_that_was_anothers),
         cmocka_unit_test(test_anothers_kubeconfig_is_kept_without_a_lease),
