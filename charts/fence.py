@@ -247,11 +247,11 @@ def allowed_of(function):
                  "kube/pod_security_find.c")
 
 
-def note_names():
-    """Annotations whose value is the name of one object."""
+def note_keys(form):
+    """Annotations whose value has this form: the name of one object, or names or host names separated by commas."""
     defined = dict(re.findall(r'#define (\w+) +"([^"]*)"', SOURCES["kind_notes.c"]))
-    rows = re.findall(r'\{(\w+ )?"([^"]*)",\s*FORM_NAME,', SOURCES["kind_notes.c"])
-    assert rows, "kind_notes.c: no names; see charts/fence.py"
+    rows = re.findall(rf'\{{(\w+ )?"([^"]*)",\s*{form}\b', SOURCES["kind_notes.c"])
+    assert rows, f"kind_notes.c: no {form}; see charts/fence.py"
     return sorted((defined[prefix.strip()] if prefix else "") + key for prefix, key in rows)
 
 
@@ -269,7 +269,9 @@ def tables():
         "labels": metadata("LABEL", "labels.c", "sublet.dev/cluster"),
         "topologyKeys": words(r"\bWRITTEN_BY_BOTH\[\] = \{(.*?)\};", "WRITTEN_BY_BOTH"),
         "annotations": metadata("ANNOTATION", "metadata.c", "sublet.dev/name"),
-        "noteNames": note_names(),
+        "noteHosts": note_keys("FORM_HOSTS"),
+        "noteLists": note_keys("FORM_NAMES"),
+        "noteNames": note_keys("FORM_NAME"),
         "pod": rules_of(spec, "object.spec", "pod"),
         "container": rules_of(containers, "c", "container"),
         "volume": rules_of(volumes, "v", "volume"),

@@ -298,10 +298,15 @@ static int check_up(struct str_list list, const char *path, struct err *err)
         return bad_value(err, path, list.items[KEYS_UP_MAX], "want at most " KEYS_UP_TEXT " keys");
     if (check_allow(list, path, err))
         return -1;
-    for (size_t i = 0; i < list.n; i++)
+    for (size_t i = 0; i < list.n; i++) {
         if (is_of_kubernetes(list.items[i]))
             return bad_value(err, path, list.items[i],
                              "components of Kubernetes act on it: it never comes up");
+        if (config_key_installs(list.items[i]))
+            return bad_value(err, path, list.items[i],
+                             "a tool of the tenant would take the object for one that it has "
+                             "installed: it never comes up");
+    }
     return 0;
 }
 

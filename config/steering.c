@@ -67,6 +67,21 @@ bool config_value_steers(struct str key, struct str value)
     return false;
 }
 
+/* Such a tool of a tenant would take an object that the host's own has made for its own, and delete
+ * it, or the tenant's copy of it. */
+bool config_key_installs(struct str key)
+{
+    static const char *const domains[] = {
+        "meta.helm.sh/",           "argocd.argoproj.io/", "kustomize.toolkit.fluxcd.io/",
+        "helm.toolkit.fluxcd.io/", "kapp.k14s.io/",       "objectset.rio.cattle.io/"};
+
+    for (size_t i = 0; i < COUNT(domains); i++) {
+        if (str_has_prefix(key, str_c(domains[i])))
+            return true;
+    }
+    return false;
+}
+
 bool config_key_steers(struct str key)
 {
     size_t slash = str_find(key, '/');

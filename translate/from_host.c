@@ -460,7 +460,8 @@ static cJSON *allowed(struct arena *a, const cJSON *map, struct str_list allow)
     json_each(member, map)
     {
         if (json_is_string(member) && json_is_object(map) &&
-            translate_labels_key_listed(json_key(member), allow))
+            translate_labels_key_listed(json_key(member), allow) &&
+            !config_key_installs(json_key(member)))
             object_add(a, ret, json_key(member), json_new_string(a, json_str(member)));
     }
     return ret;

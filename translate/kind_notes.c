@@ -7,6 +7,7 @@
  * this does. */
 
 #include "kind_impl.h"
+#include "pod_marks.h"
 
 #include <sublet/selector.h>
 
@@ -173,6 +174,22 @@ static const struct note NOTES[] = {
     {ALB "actions.", FORM_OF, .kind = "Service", .rows = ALB_ACTION},
     {ALB "conditions.", FORM_OF, .kind = "Service", .rows = ALB_CONDITIONS},
     {ALB "group.name", FORM_ALONE}, /* of Ingresses of all namespaces */
+    /* What the cloud account has for everybody: certificates, networks, firewalls, users. */
+    {ALB "certificate-arn", FORM_ALONE},
+    {ALB "security-groups", FORM_ALONE},
+    {ALB "manage-backend-security-group-rules", FORM_ALONE},
+    {ALB "subnets", FORM_ALONE},
+    {ALB "load-balancer-name", FORM_ALONE},
+    {ALB "load-balancer-attributes", FORM_ALONE}, /* the bucket of its logs */
+    {ALB "tags", FORM_ALONE},
+    {ALB "wafv2-acl-", FORM_ALONE},
+    {ALB "waf-acl-id", FORM_ALONE},
+    {ALB "web-acl-id", FORM_ALONE},
+    {ALB "auth-idp-cognito", FORM_ALONE},
+    {ALB "mutual-authentication", FORM_ALONE},
+    {ALB "customer-owned-ipv4-pool", FORM_ALONE},
+    {ALB "ipam-ipv4-pool-id", FORM_ALONE},
+    {ALB "frontend-nlb-", FORM_ALONE},
     {CERTIFICATE "issuer", FORM_ALONE},
     {CERTIFICATE "issuer-", FORM_ALONE}, /* kind, group: an issuer of the cluster */
     {CERTIFICATE "cluster-issuer", FORM_ALONE},
@@ -217,6 +234,15 @@ static const struct note NOTES[] = {
     {AZURE "pip-name", FORM_ALONE},
     {AZURE "pip-name-ipv6", FORM_ALONE},
     {AZURE "pip-prefix-id", FORM_ALONE},
+    {AWS "ssl-cert", FORM_ALONE},
+    {AWS "security-groups", FORM_ALONE},
+    {AWS "extra-security-groups", FORM_ALONE},
+    {AWS "manage-backend-security-group-rules", FORM_ALONE},
+    {AWS "subnets", FORM_ALONE},
+    {AWS "name", FORM_ALONE},
+    {AWS "attributes", FORM_ALONE},
+    {AWS "access-log-s3-bucket-name", FORM_ALONE},
+    {AWS "additional-resource-tags", FORM_ALONE},
     {AWS "eip-allocations", FORM_ALONE},
     {AWS "private-ipv4-addresses", FORM_ALONE},
     {AWS "ipv6-addresses", FORM_ALONE},
@@ -435,6 +461,15 @@ const char *translate_kind_note_of_service(const struct translate_tenant *t, str
         return "names objects, which are not translated in a Service: set it in its Ingress or "
                "route";
     }
+}
+
+/* external-dns reads its keys from Pods and Services as well (source "pod"). */
+const char *translate_note_of_dns(const struct translate_tenant *t, struct str key,
+                                  struct str value)
+{
+    if (!str_has_prefix(key, STR(DNS)) && !str_has_prefix(key, STR(DNS_OLD)))
+        return NULL;
+    return translate_kind_note_of_service(t, key, value);
 }
 
 int translate_kind_notes(const struct kind_call *c, const cJSON *annotations, cJSON **ret)

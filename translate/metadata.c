@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "host_keys.h"
+#include "pod_marks.h"
 
 static const char *const LISTED[] = {
     "kubectl.kubernetes.io/default-container",
@@ -44,6 +45,11 @@ static void note_owned(struct buf *owned, char what, const cJSON *map)
     }
 }
 
+static bool goes_down(const struct translate_tenant *t, struct str key, struct str value)
+{
+    return translate_annotation_listed(t, key) && !translate_note_of_dns(t, key, value);
+}
+
 /* listed: all of these go down; NULL: those of the object that the admin allows. */
 static cJSON *annotations_down(struct arena *a, const struct translate_tenant *t,
                                const cJSON *vmeta, const cJSON *listed)
@@ -60,7 +66,7 @@ static cJSON *annotations_down(struct arena *a, const struct translate_tenant *t
         return ret;
     json_each(note, from)
     {
-        if (json_is_string(note) && (listed || translate_annotation_listed(t, json_key(note))))
+        if (json_is_string(note) && (listed || goes_down(t, json_key(note), json_str(note))))
             object_add(a, ret, json_key(note), json_new_string(a, json_str(note)));
     }
     return ret;

@@ -20,3 +20,7 @@ void translate_pod_gang_down(struct down *d, struct str gang, int64_t size, cJSO
                              cJSON *notes);
 /* The same of Kubernetes itself, in a field of its own. */
 void translate_pod_scheduling_group_down(struct down *d, struct str gang, cJSON *spec);
+/* kind_notes.c: why an annotation by which external-dns makes records may not go down, of any
+ * object, although its key is listed; NULL: it may, or is none. */
+const char *translate_note_of_dns(const struct translate_tenant *t, struct str key,
+                                  struct str value);

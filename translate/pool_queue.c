@@ -94,6 +94,32 @@ const cJSON *translate_pod_without_queue(struct arena *a, const cJSON *host_want
 
 /* ---- warnings ---- */
 
+/* Of an annotation that is listed, and stays all the same; NULL: none. */
+static const char *why_kept(const struct resolve *r, const cJSON *note)
+{
+    struct translate_tenant t = {.config = r->config};
+    struct str key = json_key(note);
+
+    return translate_annotation_listed(&t, key) ? translate_note_of_dns(&t, key, json_str(note))
+                                                : NULL;
+}
+
+static void warn_of_dns(const struct resolve *r, void (*warn)(void *ctx, struct str text),
+                        void *ctx)
+{
+    const cJSON *notes = json_path(r->pod, "metadata.annotations");
+    size_t said = 0;
+
+    json_each(note, json_is_object(notes) ? notes : NULL)
+    {
+        const char *why = why_kept(r, note);
+
+        if (why && said++ < POOL_WARNINGS_MAX)
+            warn(ctx, arena_printf(r->arena, "metadata.annotations[%s] has no effect: it %s",
+                                   note->string, why));
+    }
+}
+
 void pool_queue_warnings(const struct resolve *r, void (*warn)(void *ctx, struct str text),
                          void *ctx)
 {
@@ -101,6 +127,7 @@ void pool_queue_warnings(const struct resolve *r, void (*warn)(void *ctx, struct
     const cJSON *meta = json_get(r->pod, "metadata");
     size_t said = 0;
 
+    warn_of_dns(r, warn, ctx);
     for (size_t i = 0; i < COUNT(maps); i++) {
         const cJSON *map = json_get(meta, maps[i]);
 

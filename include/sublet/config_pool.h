@@ -143,5 +143,7 @@ bool config_has_tiers(const struct config *config); /* of a bound pool */
 bool config_key_steers(struct str key);
 /* Is it a label by whose value, not by its key alone, such a scheduler takes orders? */
 bool config_value_steers(struct str key, struct str value);
+/* By which Helm, Argo CD and the like know what they have installed: never the host's to show. */
+bool config_key_installs(struct str key);
 /* The value of this label in policy.cpuNodes; p is NULL when the label is not listed. */
 struct str config_cpu_node_value(const struct config *config, struct str key);

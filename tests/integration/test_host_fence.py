@@ -26,6 +26,8 @@ RUNTIMES = "/apis/node.k8s.io/v1/runtimeclasses"
 HASH = "abcdefghijklmnop"
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 AUTH = "nginx.ingress.kubernetes.io/auth-secret"
+BACKENDS = "nginx.org/ssl-services"
+RECORD = "external-dns.alpha.kubernetes.io/hostname"
 RACK = "topology.example.com/rack"
 with open(os.path.join(CHART, "files", "fence.json"), encoding="utf-8") as f:
     VOID = [{"name": n, "value": "void"} for n in json.load(f)["variables"]]
@@ -47,7 +49,7 @@ VALUES = {
                           "deviceClasses": {"gpu.example": {"gpuEq": "1", "config": [
                               {"driver": "granted.example", "parameters": {"a": 1}}]}}}],
                "bindings": [{"pool": p, "guarantee": 4} for p in ("a100", "dev", "kai", "parts", "vol")],
-               "policy": {"annotations": {"allow": [AUTH]}},
+               "policy": {"annotations": {"allow": [AUTH, BACKENDS, RECORD]}},
                "sync": {"toHost": {"networkPolicies": {"enabled": True, "allowedCIDRs": ["10.20.0.0/16"]},
                                    "ingresses": {"enabled": True, "classes": ["nginx"], "hosts": ["*.team.example"], "patches": [
                                        {"path": "metadata.annotations[patched.example/note]", "value": "x"},
@@ -1126,6 +1128,13 @@ SYNCED = {
     "a Secret of the tenant's": (annotated(ingress(), AUTH, f"s-{HASH}"), None),
     "a Secret of another namespace": (annotated(ingress(), AUTH, f"kube-system/s-{HASH}"), "metadata.annotations: names"),
     "a Secret of the host's": (annotated(ingress(), AUTH, "research-kubeconfig"), "metadata.annotations: names"),
+    "Services of the tenant's": (annotated(ingress(), BACKENDS, f"a-{HASH},b-{HASH}"), None),
+    "a Service of the host's among them": (annotated(ingress(), BACKENDS, f"a-{HASH},kube-dns"), "metadata.annotations: a list names"),
+    **{f"host names of a {one[1]}, {which}": (annotated(one, RECORD, hosts), why)
+       for one in (ingress(), (CORE, "services", service()), (CORE, "pods", pod()))
+       for which, hosts, why in (("of the lists", "a.team.example, b.shared.example", None),
+                                 ("of others", "bank.example", "metadata.annotations: a host name"),
+                                 ("some of others", "a.team.example,bank.example", "metadata.annotations: a host name"))},
     "an annotation of no one's": (annotated(ingress(), "other.example/note"), "metadata.annotations: a key"),
     "a budget of another name": ((POLICY, "poddisruptionbudgets", {"metadata": {**metadata("b"), "name": "b"}, "spec": {
         "selector": OWN}}), "metadata.name"),

@@ -230,8 +230,8 @@ nodeSelectors; allowed: the tolerations that a pod needs no device for. */}}
 {{- join " || " $any -}}
 {{- end }}
 
-{{/* As a JSON list, the validation of annotations whose value is the name of an object of the namespace, but for those that
-the admin's patches set: (fence, namespace, patches) */}}
+{{/* As a JSON list, the validations of annotations whose value is the name of an object of the namespace, or a list of names, but
+for those that the admin's patches set: (fence, namespace, patches) */}}
 {{- define "sublet.fence.named" -}}
 {{- $patched := list -}}
 {{- range .patches | default list -}}
@@ -243,8 +243,31 @@ the admin's patches set: (fence, namespace, patches) */}}
 {{- $naming = append $naming . -}}
 {{- end -}}
 {{- end -}}
+{{- $lists := list -}}
+{{- range .fence.noteLists -}}
+{{- if not (has . $patched) -}}
+{{- $lists = append $lists . -}}
+{{- end -}}
+{{- end -}}
 {{- $named := printf "^(%s/)?%s$" .namespace (.fence.name | trimPrefix "^" | trimSuffix "$") -}}
-{{- list (printf "object.metadata.?annotations.orValue({}).all(k, !(k in %s) || object.metadata.annotations[k].matches(%s))" (toJson $naming) (toJson $named)) "metadata.annotations: names an object that is not of this virtual cluster" | toJson -}}
+{{- list
+  (list (printf "object.metadata.?annotations.orValue({}).all(k, !(k in %s) || object.metadata.annotations[k].matches(%s))" (toJson $naming) (toJson $named)) "metadata.annotations: names an object that is not of this virtual cluster")
+  (list (printf "object.metadata.?annotations.orValue({}).all(k, !(k in %s) || object.metadata.annotations[k].split(\",\").all(n, n.matches(%s)))" (toJson $lists) (toJson $named)) "metadata.annotations: a list names an object that is not of this virtual cluster") | toJson -}}
+{{- end }}
+
+{{/* CEL: h is a host name of the lists for Ingresses, Gateways and routes. */}}
+{{- define "sublet.fence.hosts" -}}
+{{- $sync := (.Values.config).sync | default dict -}}
+{{- $any := list "false" -}}
+{{- range list (($sync.toHost).ingresses) (($sync.toHost).gateways) (($sync.fromHost).gateways) -}}
+{{- range (.).hosts | default list -}}
+{{- $any = append $any (printf "h == %s" (toJson .)) -}}
+{{- if hasPrefix "*." . -}}
+{{- $any = append $any (printf "h.matches(%s)" (printf "^[^.*]+%s$" (trimPrefix "*" . | replace "." "[.]") | toJson)) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- join " || " ($any | uniq) -}}
 {{- end }}
 
 {{/* CEL, as a JSON list: the key k of variables.<map> has one of its listed values; a * ends one that only begins so:

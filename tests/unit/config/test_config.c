@@ -291,6 +291,12 @@ static const struct {
     {"policy: {labels: {fromHost: [pod-template-hash]}}",
      "config: policy.labels.fromHost: \"pod-template-hash\": components of Kubernetes act on it: "
      "it never comes up"},
+    {"policy: {labels: {fromHost: [argocd.argoproj.io/instance]}}",
+     "config: policy.labels.fromHost: \"argocd.argoproj.io/instance\": a tool of the tenant would "
+     "take the object for one that it has installed: it never comes up"},
+    {"policy: {annotations: {fromHost: [meta.helm.sh/]}}",
+     "config: policy.annotations.fromHost: \"meta.helm.sh/\": a tool of the tenant would take the "
+     "object for one that it has installed: it never comes up"},
     {"policy: {annotations: {fromHost: [kubernetes.io/]}}",
      "config: policy.annotations.fromHost: \"kubernetes.io/\": components of Kubernetes act "
      "on it: it never comes up"},

@@ -5,7 +5,9 @@
 #include "test.h"
 
 #define ALL                                                                                        \
-    "policy: {labels: {allow: [shown.example/]}, annotations: {allow: [seen]}, "                   \
+    "policy: {labels: {allow: [shown.example/, argocd.argoproj.io/]}, annotations: {allow: "       \
+    "[seen, "                                                                                      \
+    "meta.helm.sh/release-name]}, "                                                                \
     "storageClasses: [fast]}\n"                                                                    \
     "sync: {fromHost: {ingressClasses: {enabled: true, selector: {matchLabels: {for: all}}},"      \
     " runtimeClasses: {enabled: true}, priorityClasses: {enabled: true},"                          \
@@ -60,7 +62,8 @@ static const struct {
 } CASES[] = {
     {FROM_INGRESS_CLASSES, "", "gold",
      "{metadata: {name: gold, " OF_THE_HOST " labels: {for: all, shown.example/a: b, sublet.dev/x: "
-     "y}, annotations: {seen: 'yes', hidden: h, ingressclass.kubernetes.io/is-default-class: "
+     "y, argocd.argoproj.io/instance: theirs}, annotations: {seen: 'yes', "
+     "meta.helm.sh/release-name: theirs, hidden: h, ingressclass.kubernetes.io/is-default-class: "
      "'true'}}, spec: {controller: e.com/c, parameters: {kind: Secret, name: s, namespace: n}}}",
      "{metadata: {name: gold, labels: {shown.example/a: b}, annotations: {seen: 'yes', "
      "ingressclass.kubernetes.io/is-default-class: 'true', sublet.dev/from-host: sync}},"

@@ -304,6 +304,24 @@ static void keys_of_other_controllers(void **state)
         "service.beta.kubernetes.io/aws-load-balancer-eip-allocations",
         "service.beta.kubernetes.io/aws-load-balancer-private-ipv4-addresses",
         "service.beta.kubernetes.io/aws-load-balancer-ipv6-addresses",
+        "service.beta.kubernetes.io/aws-load-balancer-ssl-cert",
+        "service.beta.kubernetes.io/aws-load-balancer-security-groups",
+        "service.beta.kubernetes.io/aws-load-balancer-extra-security-groups",
+        "service.beta.kubernetes.io/aws-load-balancer-subnets",
+        "service.beta.kubernetes.io/aws-load-balancer-attributes",
+        "service.beta.kubernetes.io/aws-load-balancer-access-log-s3-bucket-name",
+        ALB "certificate-arn",
+        ALB "security-groups",
+        ALB "manage-backend-security-group-rules",
+        ALB "subnets",
+        ALB "load-balancer-name",
+        ALB "load-balancer-attributes",
+        ALB "tags",
+        ALB "wafv2-acl-arn",
+        ALB "web-acl-id",
+        ALB "auth-idp-cognito",
+        ALB "mutual-authentication",
+        ALB "frontend-nlb-subnets",
         "networking.gke.io/load-balancer-ip-addresses",
         "kubernetes.io/ingress.global-static-ip-name",
         "kubernetes.io/ingress.regional-static-ip-name",
@@ -487,6 +505,67 @@ static void refused_actions(void **state)
     assert_refused(f, ALB "actions.a", "{}", "list the prefix");
 }
 
+/* ---- of pods, from which external-dns makes records as well ---- */
+
+static struct str on_pod(struct fixture *f, const char *key, const char *value)
+{
+    cJSON *vpod = doc(f, "{metadata: {name: x, namespace: ml, uid: u1}, spec: {}}");
+
+    json_set_str(f->a, json_ensure_path(f->a, vpod, "metadata.annotations"), key, str_c(value));
+    return json_str(json_get(
+        json_get(translate_metadata(f->a, &f->tenant, vpod, STR("h")), "annotations"), key));
+}
+
+static void on_warning(void *ctx, struct str text)
+{
+    struct fixture *f = ctx;
+
+    f->warnings = arena_printf(f->a, "%.*s%.*s\n", STR_F(f->warnings), STR_F(text));
+}
+
+/* The tenant is told, but for what is not listed at all. */
+static void hosts_of_pods_are_a_warning(void **state)
+{
+    struct fixture *f = *state;
+    struct pool_choice choice = {0};
+    const cJSON *vpod = doc(f, "{metadata: {name: x, namespace: ml, annotations: "
+                               "{external-dns.alpha.kubernetes.io/hostname: bank.example, "
+                               "external-dns.kubernetes.io/hostname: a.team.example}}, spec: "
+                               "{containers: [{name: c, image: i}]}}");
+
+    use_config(f, EVERYWHERE);
+    f->warnings = STR("");
+    pool_warnings(f->a, &f->config, &choice, vpod, on_warning, f);
+    assert_str(f->warnings,
+               "metadata.annotations[external-dns.alpha.kubernetes.io/hostname] has no effect: it "
+               "names a host that is not one of sync.toHost.ingresses.hosts, "
+               "sync.toHost.gateways.hosts or sync.fromHost.gateways.hosts\n");
+    use_config(f, INGRESSES);
+    f->warnings = STR("");
+    pool_warnings(f->a, &f->config, &choice, vpod, on_warning, f);
+    assert_str(f->warnings, "");
+}
+
+static void hosts_of_pods_are_judged(void **state)
+{
+    static const char *const keys[] = {"external-dns.alpha.kubernetes.io/hostname",
+                                       "external-dns.alpha.kubernetes.io/internal-hostname",
+                                       "external-dns.kubernetes.io/hostname",
+                                       "external-dns.kubernetes.io/internal-hostname"};
+    struct fixture *f = *state;
+
+    use_config(f, EVERYWHERE);
+    for (size_t i = 0; i < COUNT(keys); i++) {
+        assert_str(on_pod(f, keys[i], "a.team.example,b.gate.example"),
+                   "a.team.example,b.gate.example");
+        assert_str(on_pod(f, keys[i], "bank.example"), "");
+        assert_str(on_pod(f, keys[i], "a.team.example,bank.example"), "");
+        assert_str(on_pod(f, keys[i], ""), "");
+    }
+    assert_str(on_pod(f, "external-dns.alpha.kubernetes.io/ttl", "60"), "60");
+    assert_str(on_pod(f, "sidecar.istio.io/inject", "true"), "true");
+}
+
 /* ---- of the Gateway API and of custom resources ---- */
 
 static const struct kind_rules *other_rules(struct fixture *f, size_t i)
@@ -650,6 +729,8 @@ int main(void)
         TEST(refused_names),
         TEST(actions),
         TEST(refused_actions),
+        TEST(hosts_of_pods_are_judged),
+        TEST(hosts_of_pods_are_a_warning),
         TEST(names_of_other_kinds),
         TEST(hosts_of_other_kinds),
         TEST(keys_of_other_kinds_that_reach_further),
