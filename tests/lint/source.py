@@ -16,6 +16,7 @@ FOLDERS = {
     "vapi": (
         ("net", "types"),
         ("crd",),
+        ("cel",),
         ("types/fields", "kinds/rules"),
         ("kinds/pod",),
         ("kinds",),  # with its folder per group of the API

@@ -287,7 +287,7 @@ static int match(const struct pattern *p, struct str text, unsigned *budget)
     return n;
 }
 
-bool pattern_holds(struct pattern *p, struct str text, unsigned *budget)
+static bool ready(struct pattern *p)
 {
     int code;
 
@@ -295,7 +295,38 @@ bool pattern_holds(struct pattern *p, struct str text, unsigned *budget)
         p->code = compile(p->text, p->n, &code);
         p->broken = !p->code; /* refused with the CRD, or stored by an earlier version of Sublet */
     }
-    return p->broken || match(p, text, budget) >= 0;
+    return p->code;
+}
+
+bool pattern_holds(struct pattern *p, struct str text, unsigned *budget)
+{
+    return !ready(p) || match(p, text, budget) >= 0;
+}
+
+int pattern_search(struct pattern *p, struct str text, size_t from, unsigned steps, size_t span[2])
+{
+    bool polynomial = !span && steps >= PATTERN_SLOW && text.n <= SLOW_BYTES;
+    PCRE2_SPTR subject = (PCRE2_SPTR)(text.p ? text.p : "");
+    int space[2000], n;
+
+    if (!ready(p))
+        return -1;
+
+    pcre2_match_context *limits = pcre2_match_context_create(NULL);
+    pcre2_match_data *data = pcre2_match_data_create(1, NULL);
+
+    pcre2_set_heap_limit(limits, 4096);
+    pcre2_set_match_limit(limits, steps);
+    n = polynomial ? pcre2_dfa_match(p->code, subject, text.n, from, PCRE2_DFA_SHORTEST, data,
+                                     limits, space, 2000)
+                   : pcre2_match(p->code, subject, text.n, from, 0, data, limits);
+    if (n >= 0 && span) {
+        span[0] = pcre2_get_ovector_pointer(data)[0];
+        span[1] = pcre2_get_ovector_pointer(data)[1];
+    }
+    pcre2_match_data_free(data);
+    pcre2_match_context_free(limits);
+    return n >= 0 ? 1 : n == PCRE2_ERROR_NOMATCH ? 0 : -1;
 }
 
 void pattern_free_all(struct pattern *first)

@@ -3,6 +3,7 @@
  * memory only then: until then it is a JSON string. Internal to vapi/crd. */
 #pragma once
 
+#include <sublet/pattern.h>
 #include <sublet/crd.h>
 
 enum rule_flags {
@@ -19,8 +20,6 @@ enum rule_flags {
     RULE_MORE = 1024,   /* additionalProperties was given */
     RULE_CLOSED = 2048, /* ... and is false */
 };
-
-struct pattern; /* a regular expression, compiled when first needed */
 
 /* Of a node; see schema.h. Nodes of allOf and the like have rules only. */
 struct schema_rules {
@@ -55,12 +54,6 @@ bool crd_format_holds(uint8_t format, struct str text);
 /* Patterns are RE2's. Their cost is bounded: *budget counts down, and when it is exhausted no
  * pattern holds. */
 #define PATTERN_BUDGET 64
-/* NULL, or the problem with the pattern. */
-const char *pattern_check(struct arena *a, struct str text);
-struct pattern *pattern_new(struct arena *a, struct str text, struct pattern *next);
-bool pattern_holds(struct pattern *p, struct str text, unsigned *budget);
-const char *pattern_text(const struct pattern *p);
-void pattern_free_all(struct pattern *first); /* memory of the library, not of the arena */
 
 struct printer_column {
     const char *name, *type, *format, *description;

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * CEL: what expressions evaluate to, what the compiler refuses and in which words, and that cost
+ * and depth are bounded. */
+
+#include "test.h"
+
+#include <sublet/cel.h>
+
+static const char *const OBJECT =
+    "{\"metadata\":{\"name\":\"web\",\"labels\":{\"app\":\"web\",\"a/b\":\"c\"}},"
+    "\"spec\":{\"replicas\":3,\"ratio\":1.5,\"none\":null,\"on\":true,"
+    "\"containers\":[{\"name\":\"a\",\"image\":\"r.example/a:1\"},"
+    "{\"name\":\"b\",\"image\":\"docker.io/b\",\"limits\":{\"cpu\":\"500m\"}}]}}";
+
+static const struct cel_declaration DECLARED[] = {
+    {"object", "*"},    {"oldObject", "*"},       {"request", "Q"},
+    {"variables", "V"}, {"namespaceObject", "N"}, {"authorizer", "Z"},
+};
+
+static const char *variable_type(void *ctx, struct str name)
+{
+    (void)ctx;
+    return str_eqc(name, "n") ? "i" : NULL;
+}
+
+static struct cel_value variable(void *ctx, struct cel_run *run, struct str name)
+{
+    (void)ctx;
+    (void)run;
+    (void)name;
+    return (struct cel_value){.kind = CEL_INT, .i = 7};
+}
+
+static bool authorize(void *ctx, const struct cel_check *check, struct str *ret_reason)
+{
+    (void)ctx;
+    *ret_reason = STR("because");
+    return str_eqc(check->resource, "pods") && str_eqc(check->verb, "get");
+}
+
+static const struct cel_environment ENVIRONMENT = {DECLARED, COUNT(DECLARED), variable_type, NULL};
+
+/* The value as CEL would print it in a message; errors begin with '!', refusals with '?'. */
+static struct str evaluated(struct arena *a, const char *source, int64_t limit)
+{
+    struct cel_program *p, *show;
+    struct cel_value v;
+    struct err err;
+    int64_t cost = 0;
+    cJSON *object;
+
+    err_init(&err, a);
+    assert_int_equal(json_parse(a, str_c(OBJECT), &object, &err), 0);
+
+    const struct cel_variable bound[] = {
+        {"object", cel_from_json(object)},
+        {"oldObject", cel_from_json(NULL)},
+        {"request", cel_from_json(object)},
+        {"variables", {.kind = CEL_VARIABLES}},
+        {"namespaceObject", cel_from_json(NULL)},
+        {"authorizer", {.kind = CEL_AUTHORIZER}},
+        {"v", {0}},
+    };
+    struct cel_variable all[COUNT(bound)];
+    struct cel_activation activation = {all, COUNT(all), variable, authorize, NULL};
+
+    memcpy(all, bound, sizeof(all));
+    if (cel_compile(a, str_c(source), &ENVIRONMENT, &p, &err))
+        return arena_printf(a, "?%.*s", STR_F(err.message));
+    v = cel_evaluate(a, p, &activation, limit, &cost);
+    cel_program_release(p);
+    assert_true(cost <= limit);
+    if (v.kind == CEL_ERROR)
+        return arena_printf(a, "!%.*s", STR_F(v.s));
+
+    const struct cel_declaration shown[] = {{"v", "*"}};
+    const struct cel_environment e = {shown, 1, NULL, NULL};
+
+    all[COUNT(all) - 1].value = v;
+    if (v.kind == CEL_OPTIONAL)
+        all[COUNT(all) - 1].value = v.inner ? *v.inner : cel_string(STR("none"));
+    assert_int_equal(cel_compile(a, STR("'%s'.format([v])"), &e, &show, &err), 0);
+    v = cel_evaluate(a, show, &activation, CEL_CALL_LIMIT, &cost);
+    cel_program_release(show);
+    return v.s;
+}
+
+struct expected {
+    const char *source, *want;
+};
+
+static void run(const struct expected *rows, size_t n)
+{
+    size_t wrong = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        struct arena *a = arena_new((size_t)16 << 20);
+        struct str got = evaluated(a, rows[i].source, CEL_CALL_LIMIT);
+
+        if (!str_eqc(got, rows[i].want)) {
+            print_error("%s\n got  %.*s\n want %s\n", rows[i].source, STR_F(got), rows[i].want);
+            wrong++;
+        }
+        arena_free(a);
+    }
+    assert_int_equal(wrong, 0);
+}
+
+static void test_values(void **state)
+{
+    static const struct expected rows[] = {
+        {"1 + 2 * 3", "7"},
+        {"-9223372036854775808", "-9223372036854775808"},
+        {"9223372036854775807 + 1", "!integer overflow"},
+        {"9223372036854775808", "?ERROR: <input>:1:1: Syntax error: invalid int literal\n"
+                                " | 9223372036854775808\n | ^"},
+        {"5 / 0", "!division by zero"},
+        {"7 % 4", "3"},
+        {"0x1F", "31"},
+        {"1u + 2u", "3"},
+        {"1u - 2u", "!unsigned integer overflow"},
+        {"1.5 * 2.0", "3"},
+        {"dyn(1) == 1.0 && dyn(1u) == 1", "true"},
+        {"1 < 1.5 && 2u > 1", "true"},
+        {"'a' + \"b\" + r'\\n' + '\\x41\\u00e9\\101'", "ab\\nA\303\251A"},
+        {"'''a'b'''", "a'b"},
+        {"b'\\xff'.size()", "1"},
+        {"true ? 'y' : 'n'", "y"},
+        {"[1, 2] + [3]", "[1, 2, 3]"},
+        {"{'a': [dyn(true), null]}", "{a: [true, null]}"},
+        {"{'a': 1}.a", "1"},
+        {"2 in [1, 2]", "true"},
+        {"'x' in {'y': 1}", "false"},
+        {"[1, [2]] == [1.0, [2]]", "?ERROR: <input>:1:5: expected type 'int' but found "
+                                   "'list(int)'\n | [1, [2]] == [1.0, [2]]\n | ....^"},
+        {"!false || 1 / 0 > 1", "true"},
+        {"1 / 0 > 1 || true", "true"},
+        {"1 / 0 > 1 && false", "false"},
+        {"1 / 0 > 1 || false", "!division by zero"},
+        {"type(1) == int && type('') == string", "true"},
+        {"int('12') + int(3.9) + int(2u)", "17"},
+        {"string(1) + string(true) + string(1.5)", "1true1.5"},
+        {"double('1.5') + double(1)", "2.5"},
+        {"duration('1h30m') > duration('60m')", "true"},
+        {"string(duration('90s'))", "90s"},
+        {"timestamp('2024-02-29T12:30:00Z').getDayOfMonth()", "28"},
+        {"timestamp('2024-01-01T00:00:00Z') + duration('24h') == timestamp('2024-01-02T00:00:00Z')",
+         "true"},
+        {"// all\n 1 // one\n", "1"},
+    };
+
+    (void)state;
+    run(rows, COUNT(rows));
+}
+
+static void test_objects(void **state)
+{
+    static const struct expected rows[] = {
+        {"object.spec.replicas > 2", "true"},
+        {"object.spec.ratio", "1.5"},
+        {"object.spec.missing", "!no such key: missing"},
+        {"has(object.spec.missing)", "false"},
+        {"has(object.spec.none) && object.spec.none == null", "true"},
+        {"object.metadata.labels['a/b']", "c"},
+        {"object.spec.containers[1].name", "b"},
+        {"object.spec.containers[2].name", "!index out of bounds: 2"},
+        {"object.spec.containers.all(c, c.image.startsWith('r.example/'))", "false"},
+        {"object.spec.containers.exists(c, has(c.limits) && 'cpu' in c.limits)", "true"},
+        {"object.spec.containers.exists_one(c, c.name == 'a')", "true"},
+        {"object.spec.containers.map(c, c.name)", "[a, b]"},
+        {"object.spec.containers.filter(c, c.name != 'a').map(c, c.image)", "[docker.io/b]"},
+        {"object.spec.containers.map(c, c.name == 'a', c.image)", "[r.example/a:1]"},
+        {"object.metadata.labels.all(k, k.size() > 2)", "true"},
+        {"object.metadata.labels.all(k, v, v != '')", "true"},
+        {"[3, 1].transformList(i, v, i * v)", "[0, 1]"},
+        {"{'a': 1}.transformMap(k, v, v + 1)", "{a: 2}"},
+        {"object.?spec.?missing.orValue('x')", "x"},
+        {"object.?spec.?replicas.hasValue()", "true"},
+        {"object[?'spec'].optMap(s, s.replicas).value()", "3"},
+        {"[1, ?optional.none(), ?optional.of(2)]", "[1, 2]"},
+        {"oldObject == null", "true"},
+        {"oldObject.spec", "!no such overload"},
+        {"object.spec.replicas + 'a'", "!no such overload"},
+        {"variables.n + 1", "8"},
+        {"object.spec", "{containers: [{image: r.example/a:1, name: a}, {image: docker.io/b, "
+                        "limits: {cpu: 500m}, name: b}], none: null, on: true, ratio: 1.5, "
+                        "replicas: 3}"},
+    };
+
+    (void)state;
+    run(rows, COUNT(rows));
+}
+
+static void test_functions(void **state)
+{
+    static const struct expected rows[] = {
+        {"'tacocat'.indexOf('co')", "2"},
+        {"'tacocat'.lastIndexOf('a')", "5"},
+        {"'h\303\251llo'.charAt(1)", "\303\251"},
+        {"'tacocat'.substring(4)", "cat"},
+        {"'tacocat'.substring(0, 4).upperAscii()", "TACO"},
+        {"'a,b,c'.split(',').join('-')", "a-b-c"},
+        {"'abc'.split('')", "[a, b, c]"},
+        {"'hello hello'.replace('he', 'we', 1)", "wello hello"},
+        {"' x '.trim() + '|'", "x|"},
+        {"'abc'.matches('^[a-c]+$')", "true"},
+        {"'abc 123'.find('[0-9]+')", "123"},
+        {"'1 22 3'.findAll('[0-9]+')", "[1, 22, 3]"},
+        {"'%s has %d, %.2f, %x'.format(['a', 3, 1.5, 255])", "a has 3, 1.50, ff"},
+        {"strings.quote('a\"b')", "\"a\\\"b\""},
+        {"[1, 2, 3].sum() + [5, 4].max() - [5, 4].min()", "7"},
+        {"[1, 2].isSorted() && ![2, 1].isSorted()", "true"},
+        {"[3, 1, 2].sort() == [1, 2, 3]", "true"},
+        {"['bb', 'a'].sortBy(s, s.size())", "[a, bb]"},
+        {"[[1], [2, 3]].flatten()", "[1, 2, 3]"},
+        {"[1, 2, 1].distinct().reverse()", "[2, 1]"},
+        {"[1, 2, 3].slice(1, 3)", "[2, 3]"},
+        {"lists.range(3)", "[0, 1, 2]"},
+        {"sets.contains([1, 2], [2]) && sets.intersects([1], [1]) && !sets.equivalent([1], [2])",
+         "true"},
+        {"quantity('500m').isLessThan(quantity('1'))", "true"},
+        {"quantity('1Gi').add(quantity('1Gi')).compareTo(quantity('2Gi'))", "0"},
+        {"quantity(object.spec.containers[1].limits.cpu) <= quantity('1')",
+         "?ERROR: <input>:1:48: found no matching overload for '_<=_' applied to "
+         "'(kubernetes.Quantity, kubernetes.Quantity)'\n"
+         " | quantity(object.spec.containers[1].limits.cpu) <= quantity('1')\n"
+         " | ...............................................^"},
+        {"isQuantity('x')", "false"},
+        {"cidr('10.0.0.0/8').containsIP('10.1.2.3') && isIP('::1') && !isCIDR('1.2.3.4')", "true"},
+        {"ip('127.0.0.1').isLoopback() && ip('::1').family() == 6", "true"},
+        {"authorizer.group('').resource('pods').namespace('d').check('get').allowed()", "true"},
+        {"authorizer.group('').resource('secrets').check('get').allowed()", "false"},
+    };
+
+    (void)state;
+    run(rows, COUNT(rows));
+}
+
+/* The words of cel-go, which users search for. */
+static void test_refused(void **state)
+{
+    static const struct expected rows[] = {
+        {"foo == 1", "?ERROR: <input>:1:1: undeclared reference to 'foo' (in container '')\n"
+                     " | foo == 1\n | ^"},
+        {"object.x == 1 &&\n fun(1)",
+         "?ERROR: <input>:2:5: undeclared reference to 'fun' (in container '')\n"
+         " |  fun(1)\n | ....^"},
+        {"'a' == 1", "?ERROR: <input>:1:5: found no matching overload for '_==_' applied to "
+                     "'(string, int)'\n | 'a' == 1\n | ....^"},
+        {"'a'.startsWith(1)",
+         "?ERROR: <input>:1:15: found no matching overload for 'startsWith' applied to "
+         "'string.(int)'\n | 'a'.startsWith(1)\n | ..............^"},
+        {"request.nope", "?ERROR: <input>:1:8: undefined field 'nope'\n | request.nope\n"
+                         " | .......^"},
+        {"variables.nope", "?ERROR: <input>:1:10: undefined field 'nope'\n | variables.nope\n"
+                           " | .........^"},
+        {"'a'.matches('(')", "?ERROR: <input>:1:13: invalid matches argument\n | 'a'.matches('(')\n"
+                             " | ............^"},
+        {"1.all(x, true)",
+         "?ERROR: <input>:1:1: expression of type 'int' cannot be range of a comprehension (must "
+         "be list, map, or dynamic)\n | 1.all(x, true)\n | ^"},
+        {"has(object)", "?ERROR: <input>:1:5: invalid argument to has() macro\n | has(object)\n"
+                        " | ....^"},
+    };
+
+    (void)state;
+    run(rows, COUNT(rows));
+}
+
+static const char *const BOMBS[] = {
+    "lists.range(100000).all(x, lists.range(100000).all(y, x + y >= 0))",
+    "lists.range(900).map(x, lists.range(900).map(y, 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaa')).size() > 0",
+    "lists.range(99999).all(x, 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!'.matches('^(a+)+$') || true)",
+};
+
+/* Passing the limit is an error that no || absorbs. */
+static void test_cost_ends(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(BOMBS); i++) {
+        struct arena *a = arena_new((size_t)16 << 20);
+
+        assert_str(evaluated(a, BOMBS[i], CEL_CALL_LIMIT),
+                   "!operation cancelled: actual cost limit exceeded");
+        arena_free(a);
+    }
+}
+
+static void test_depth_ends(void **state)
+{
+    static const struct {
+        const char *open, *middle, *close;
+        size_t times;
+    } rows[] = {
+        {"(", "1", ")", 5000},     {"[", "1", "]", 5000},      {"", "1", "+1", 5000},
+        {"-", "1", "", 90000},     {"", "object", ".a", 5000}, {"true?1:", "1", "", 5000},
+        {"{'a':", "1", "}", 3000},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct arena *a = arena_new((size_t)64 << 20);
+        struct buf b = BUF_INIT(0);
+        struct str got;
+
+        for (size_t k = 0; k < rows[i].times; k++)
+            buf_addc(&b, rows[i].open);
+        buf_addc(&b, rows[i].middle);
+        for (size_t k = 0; k < rows[i].times; k++)
+            buf_addc(&b, rows[i].close);
+        got = evaluated(a, arena_cstr(a, buf_str(&b)), CEL_CALL_LIMIT);
+        if (*rows[i].open == '-')
+            assert_str(got, "1");
+        else if (!str_contains(got, STR("limit exceeded")))
+            fail_msg("%s: %.*s", rows[i].open, (int)(got.n < 200 ? got.n : 200), got.p);
+        buf_fini(&b);
+        arena_free(a);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_values),    cmocka_unit_test(test_objects),
+        cmocka_unit_test(test_functions), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_cost_ends), cmocka_unit_test(test_depth_ends),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

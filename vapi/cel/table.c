@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of functions, and the letters of its types: one description serves the checker and the
+ * dispatch at run time. */
+#include "impl.h"
+
+#include <string.h>
+
+static const struct cel_functions *const TABLES[] = {&CEL_OPERATORS, &CEL_STANDARD, &CEL_STRINGS,
+                                                     &CEL_LISTS, &CEL_KUBERNETES};
+
+static bool same_name(const struct cel_function *f, struct str name)
+{
+    return str_eqc(name, f->name);
+}
+
+const struct cel_function *cel_function_first(struct str name)
+{
+    for (size_t t = 0; t < COUNT(TABLES); t++) {
+        for (size_t i = 0; i < TABLES[t]->n; i++) {
+            if (same_name(&TABLES[t]->rows[i], name))
+                return &TABLES[t]->rows[i];
+        }
+    }
+    return NULL;
+}
+
+/* A name may continue in a later table: size of a string, size of a list. */
+const struct cel_function *cel_function_next(const struct cel_function *f)
+{
+    struct str name = str_c(f->name);
+    bool found = false;
+
+    for (size_t t = 0; t < COUNT(TABLES); t++) {
+        const struct cel_function *rows = TABLES[t]->rows;
+        size_t i = 0;
+
+        if (!found && (f < rows || f >= rows + TABLES[t]->n))
+            continue;
+        if (!found)
+            i = (size_t)(f - rows) + 1;
+        found = true;
+        for (; i < TABLES[t]->n; i++) {
+            if (same_name(&rows[i], name))
+                return &rows[i];
+        }
+    }
+    return NULL;
+}
+
+const char *cel_type_skip(const char *type)
+{
+    switch (*type) {
+    case '\0':
+        return type;
+    case 'L':
+    case 'O':
+        return cel_type_skip(type + 1);
+    case 'M':
+        return cel_type_skip(cel_type_skip(type + 1));
+    default:
+        return type + 1;
+    }
+}
+
+/* By enum cel_kind. */
+static const char LETTERS[] = {
+    [CEL_NULL] = 'n',        [CEL_BOOL] = 'b',
+    [CEL_INT] = 'i',         [CEL_UINT] = 'u',
+    [CEL_DOUBLE] = 'd',      [CEL_STRING] = 's',
+    [CEL_BYTES] = 'y',       [CEL_TIMESTAMP] = 't',
+    [CEL_DURATION] = 'D',    [CEL_LIST] = 'L',
+    [CEL_MAP] = 'M',         [CEL_TYPE] = 'T',
+    [CEL_OPTIONAL] = 'O',    [CEL_QUANTITY] = 'q',
+    [CEL_IP] = 'I',          [CEL_CIDR] = 'C',
+    [CEL_AUTHORIZER] = 'Z',  [CEL_PATH_CHECK] = 'P',
+    [CEL_GROUP_CHECK] = 'G', [CEL_RESOURCE_CHECK] = 'R',
+    [CEL_DECISION] = 'X',    [CEL_VARIABLES] = 'V',
+};
+
+bool cel_kind_fits(char letter, enum cel_kind kind)
+{
+    if (letter == '*' || letter == 'A' || letter == 'B')
+        return true;
+    if (letter == '#')
+        return kind == CEL_INT || kind == CEL_UINT || kind == CEL_DOUBLE;
+    return LETTERS[kind] == letter;
+}
+
+static const struct {
+    char letter;
+    const char *name;
+} NAMES[] = {
+    {'*', "dyn"},
+    {'n', "null"},
+    {'b', "bool"},
+    {'i', "int"},
+    {'u', "uint"},
+    {'d', "double"},
+    {'#', "double"},
+    {'s', "string"},
+    {'y', "bytes"},
+    {'t', "timestamp"},
+    {'D', "duration"},
+    {'T', "type"},
+    {'q', "kubernetes.Quantity"},
+    {'I', "net.IP"},
+    {'C', "net.CIDR"},
+    {'Z', "kubernetes.authorization.Authorizer"},
+    {'P', "kubernetes.authorization.PathCheck"},
+    {'G', "kubernetes.authorization.GroupCheck"},
+    {'R', "kubernetes.authorization.ResourceCheck"},
+    {'X', "kubernetes.authorization.Decision"},
+    {'V', "kubernetes.variables"},
+    {'Q', "kubernetes.AdmissionRequest"},
+    {'g', "kubernetes.GroupVersionKind"},
+    {'r', "kubernetes.GroupVersionResource"},
+    {'U', "kubernetes.UserInfo"},
+    {'N', "kubernetes.Namespace"},
+};
+
+struct str cel_type_text(struct arena *a, const char *type)
+{
+    if (*type == 'L')
+        return arena_printf(a, "list(%s)", cel_type_text(a, type + 1).p);
+    if (*type == 'O')
+        return arena_printf(a, "optional_type(%s)", cel_type_text(a, type + 1).p);
+    if (*type == 'M')
+        return arena_printf(a, "map(%s, %s)", cel_type_text(a, type + 1).p,
+                            cel_type_text(a, cel_type_skip(type + 1)).p);
+    for (size_t i = 0; i < COUNT(NAMES); i++) {
+        if (NAMES[i].letter == *type)
+            return str_c(NAMES[i].name);
+    }
+    return STR("dyn");
+}
