@@ -77,6 +77,9 @@ int config_load_bindings(const struct place *at, const cJSON *list,
  * pool is one of config->pools. */
 int config_read_pool(const struct place *at, const cJSON *value, const struct config *config,
                      struct config_pool *ret) MUST_CHECK;
+/* vgpu.c: what pools of HAMi and Volcano need, and only those may have. */
+int config_check_vgpu(const struct place *at, const struct config_pool *p,
+                      bool has_resources) MUST_CHECK;
 int config_read_maintenance(const struct place *at, const cJSON *value,
                             struct config_maintenance *ret) MUST_CHECK;
 int config_read_binding(const struct place *at, const cJSON *value, const struct config *config,

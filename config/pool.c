@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include <sublet/fraction.h>
+#include <sublet/vgpu.h>
 
 #include "impl.h"
 
@@ -59,9 +60,6 @@ static int read_mode(const struct place *at, const cJSON *value, void *into)
     if (place_word(at, value, CONFIG_MODES, &word))
         return -1;
     d->pool.mode = (enum pool_mode)word;
-    if (d->pool.mode == POOL_HAMI || d->pool.mode == POOL_VOLCANO)
-        return place_error(at, "mode \"%.*s\" is not supported yet by this version",
-                           STR_F(json_str(value)));
     return 0;
 }
 
@@ -264,7 +262,8 @@ static int read_resources(const struct place *at, const cJSON *value, void *into
             return place_error(&inner,
                                "want the name of an extended resource such as nvidia.com/gpu");
         if (str_eqc(json_key(member), FRACTION_RESOURCE))
-            return place_error(&inner, "is of pools of mode kai-fraction, which need no resources");
+            return place_error(&inner, "is of pools of modes kai-fraction, hami and volcano-vgpu, "
+                                       "which need no resources");
     }
     return 0;
 }
@@ -291,6 +290,11 @@ static int read_rename(const struct place *at, const cJSON *value, void *into)
             return place_error(&inner, "want the name of an extended resource");
     }
     return 0;
+}
+
+static int read_gpu_memory(const struct place *at, const cJSON *value, void *into)
+{
+    return place_count(at, value, &((struct draft *)into)->pool.gpu_memory_mib);
 }
 
 static int read_per_pod(const struct place *at, const cJSON *value, void *into)
@@ -357,10 +361,6 @@ static int read_scheduler_kind(const struct place *at, const cJSON *value, void 
     if (place_word(at, value, "none|kueue|kai|volcano|hami|native", &word))
         return -1;
     ((struct draft *)into)->pool.scheduler_kind = (enum pool_scheduler)word;
-    if (word != SCHEDULER_NONE && word != SCHEDULER_NATIVE &&
-        !config_queue_system((enum pool_scheduler)word))
-        return place_error(at, "scheduler kind \"%.*s\" is not supported yet by this version",
-                           STR_F(json_str(value)));
     return 0;
 }
 
@@ -473,6 +473,7 @@ static const struct place_key POOL_KEYS[] = {
     {"profiles", read_profiles},
     {"rename", read_rename},
     {"deviceClasses", read_device_classes},
+    {"gpuMemoryMiB", read_gpu_memory},
     {"caps", read_caps},
     {"release", read_release},
     {"scheduler", read_scheduler},
@@ -534,9 +535,15 @@ static int build_resources(const struct place *at, struct draft *d)
     if (n == 0 && d->pool.mode == POOL_EXCLUSIVE &&
         add_resource(at, d, list, STR("nvidia.com/gpu"), NULL))
         return -1;
-    if (d->pool.mode == POOL_KAI) {
-        list[d->pool.n_resources++] = (struct pool_resource){
-            STR(FRACTION_RESOURCE), STR(FRACTION_RESOURCE), {1, FRACTION_WHOLE}, 0, {0}};
+    if (d->pool.mode == POOL_KAI || vgpu_system(d->pool.mode)) {
+        const struct vgpu_system *system = vgpu_system(d->pool.mode);
+
+        list[d->pool.n_resources++] =
+            (struct pool_resource){STR(FRACTION_RESOURCE),
+                                   str_c(system ? system->cores : FRACTION_RESOURCE),
+                                   {1, FRACTION_WHOLE},
+                                   0,
+                                   {0}};
         return 0;
     }
     if (d->pool.n_resources == 0 && d->pool.mode != POOL_DRA)
@@ -726,7 +733,9 @@ static int check_pool(const struct place *at, const struct draft *d)
         return place_error(at, "name is needed");
     if (p->adversarial && p->mode != POOL_EXCLUSIVE && p->mode != POOL_MIG)
         return place_error(at, "mode: trust adversarial allows only exclusive|mig");
-    if (check_parts(at, d))
+    if (check_parts(at, d) ||
+        config_check_vgpu(
+            at, p, json_count(d->resources) || json_count(d->profiles) || json_count(d->rename)))
         return -1;
     if (d->profiles && p->mode != POOL_MIG)
         return place_error(at, "profiles are for mode mig");
@@ -805,6 +814,8 @@ int config_read_pool(const struct place *at, const cJSON *value, const struct co
         check_shared_names(at, &d.pool) || check_fence(at, &d.pool) ||
         settle_default_tier(at, &d.pool) || settle_queue(at, config, &d.pool))
         return -1;
+    if (d.pool.scheduler_kind == SCHEDULER_HAMI && !d.pool.scheduler.n)
+        d.pool.scheduler = STR("hami-scheduler");
     key = d.pool.fence_key;
     if (str_eq(config_cpu_node_value(config, str_c(key)),
                json_str(json_get(d.pool.node_selector, key))))

@@ -34,7 +34,7 @@ static const char *const KEYS[] = {
     "scheduling.k8s.io/group-name",
 };
 
-/* A kind without a key is not supported yet. */
+/* A kind without a key has no queues. */
 static const struct queue_system SYSTEMS[] = {
     [SCHEDULER_KUEUE] = {.key = "kueue.x-k8s.io/queue-name"},
     [SCHEDULER_KAI] = {.key = "kai.scheduler/queue", .scheduler = "kai-scheduler"},

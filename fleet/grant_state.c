@@ -14,6 +14,7 @@
 #include <sublet/json_build.h>
 #include <sublet/object.h>
 #include <sublet/quantity.h>
+#include <sublet/vgpu.h>
 
 struct placed {
     struct map_entry by_name;
@@ -132,6 +133,13 @@ static bool read_pool(struct grant_state *s, const cJSON *item, struct config_po
         return false;
     }
     *ret = config->pools[0];
+    if (vgpu_system(ret->mode)) {
+        *ret_why = arena_printf(s->a,
+                                "mode %.*s is for pools of a virtual cluster's own file: nothing "
+                                "bounds it across tenants yet",
+                                STR_F(config_mode_name(ret->mode)));
+        return false;
+    }
     if (ret->mode == POOL_KAI) {
         *ret_why = grant_queue_spec_why(s, item);
         return !ret_why->n;

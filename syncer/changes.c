@@ -4,6 +4,8 @@
  * kind's functions. */
 #include "engine.h"
 
+#include <sublet/vgpu.h>
+
 #include "objects/down.h"
 
 extern const struct controller_def SYNC_POD_CONTROLLER, SYNC_CONFIG_MAP_CONTROLLER,
@@ -25,7 +27,7 @@ static void reduce_node(struct arena *a, cJSON *node)
 {
     cJSON *status = json_get(node, "status"), *metadata = json_get(node, "metadata");
 
-    (void)a;
+    vgpu_note_node(a, node);
     json_remove(status, "images");
     json_remove(status, "volumesInUse");
     json_remove(status, "volumesAttached");

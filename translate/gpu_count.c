@@ -79,15 +79,19 @@ static int count_map(struct arena *a, const cJSON *map, struct device_counts *re
     return 0;
 }
 
-int gpu_count_container(struct arena *a, const cJSON *container, struct device_counts *ret,
+int gpu_count_resources(struct arena *a, const cJSON *resources, struct device_counts *ret,
                         struct err *err)
 {
-    const cJSON *resources = json_get(container, "resources");
-
     *ret = (struct device_counts){0};
     if (count_map(a, json_get(resources, "limits"), ret, err))
         return -1;
     return count_map(a, json_get(resources, "requests"), ret, err);
+}
+
+int gpu_count_container(struct arena *a, const cJSON *container, struct device_counts *ret,
+                        struct err *err)
+{
+    return gpu_count_resources(a, json_get(container, "resources"), ret, err);
 }
 
 enum combine { COMBINE_ADD, COMBINE_MAX };

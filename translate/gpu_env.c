@@ -8,6 +8,8 @@
 
 #include "pool.h"
 
+#include <sublet/vgpu.h>
+
 struct env_rule {
     const char *name;
     bool prefix;        /* every variable that begins so */
@@ -32,6 +34,10 @@ static const struct env_rule RULES[] = {
     {"CUDA_DISABLE_CONTROL", false, true, NULL},
     {"CUDA_DEVICE_MEMORY_LIMIT", true, true, NULL},
     {"CUDA_DEVICE_SM_LIMIT", true, true, NULL},
+    {"CUDA_DEVICE_MEMORY_SHARED_CACHE", false, true, NULL},
+    {"CUDA_OVERSUBSCRIBE", false, true, NULL},
+    {"CUDA_TASK_PRIORITY", false, true, NULL},
+    {"ACTIVE_OOM_KILLER", false, true, NULL},
     {"CUDA_MPS_", true, true, NULL},
     {"GPU_CORE_UTILIZATION_POLICY", false, true, NULL},
     {"LD_PRELOAD", false, true, NULL},
@@ -132,14 +138,12 @@ static size_t clean_path(struct str path, char *out, size_t size)
     return n;
 }
 
-bool gpu_mount_refused(struct str mount_path)
+static bool is_within(struct str mount_path, const char *const *directories)
 {
-    static const char *const directories[] = {"/var/run/nvidia-container-devices",
-                                              "/run/nvidia-container-devices"};
     char clean[4096];
     struct str path = {clean, clean_path(mount_path, clean, sizeof clean)};
 
-    for (size_t i = 0; i < COUNT(directories); i++) {
+    for (size_t i = 0; directories[i]; i++) {
         struct str directory = str_c(directories[i]);
 
         if (str_has_prefix(path, directory) &&
@@ -147,4 +151,22 @@ bool gpu_mount_refused(struct str mount_path)
             return true;
     }
     return false;
+}
+
+bool gpu_mount_refused(struct str mount_path)
+{
+    static const char *const directories[] = {"/var/run/nvidia-container-devices",
+                                              "/run/nvidia-container-devices", NULL};
+
+    return is_within(mount_path, directories);
+}
+
+/* Source: HAMi 2.10.0, pkg/device-plugin/nvidiadevice/nvinternal/plugin/server.go; the plugin of
+ * Volcano has the same library. */
+bool gpu_mount_unlimits(struct str mount_path, enum pool_mode mode)
+{
+    static const char *const directories[] = {"/etc/ld.so.preload", "/usr/local/vgpu",
+                                              "/tmp/vgpulock", NULL};
+
+    return vgpu_system(mode) && is_within(mount_path, directories);
 }

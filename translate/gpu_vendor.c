@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include <sublet/fraction.h>
+#include <sublet/vgpu.h>
 
 #include "pool.h"
 
@@ -21,7 +22,7 @@ static const struct {
 } VENDORS[] = {
     {"NVIDIA_VISIBLE_DEVICES",
      "nvidia.com/gpu|nvidia.com/gpu.shared|nvidia.com/mig-*|nvidia.com/vgpu|volcano.sh/vgpu-number|"
-     "k8s.amazonaws.com/vgpu|" FRACTION_RESOURCE},
+     "k8s.amazonaws.com/vgpu|" VGPU_HAMI_CORES "|volcano.sh/vgpu-cores|" FRACTION_RESOURCE},
     /* A channel joins a memory domain of several machines: only a pool that names it grants it. */
     {"NVIDIA_IMEX_CHANNELS", ""},
     {"AMD_VISIBLE_DEVICES", "amd.com/gpu*|amd.com/spx_*|amd.com/dpx_*|amd.com/qpx_*|amd.com/cpx_*"},

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include <sublet/config_sync.h>
+#include <sublet/vgpu.h>
 
 #include "shape.h"
 
@@ -21,7 +22,7 @@ enum { NOT_READY_SECONDS_MAX = 3600 };
 /* Its nodes have another product name, and say how they share. */
 static bool is_shared(const struct config_pool *pool)
 {
-    return pool->mode >= POOL_TIME_SLICING && pool->mode != POOL_DRA && pool->mode != POOL_KAI;
+    return pool->mode == POOL_TIME_SLICING || pool->mode == POOL_MPS;
 }
 
 struct str_list translate_pod_product_variants(struct arena *a, const struct config_pool *pool,
@@ -72,7 +73,8 @@ static void add_unshared(struct down *d, bool by_product, cJSON *to)
 {
     static const enum pool_mode sharing[] = {POOL_TIME_SLICING, POOL_MPS};
     bool whole = d->pool->mode == POOL_EXCLUSIVE || d->pool->mode == POOL_MIG ||
-                 d->pool->mode == POOL_KAI; /* which shares whole ones itself */
+                 d->pool->mode == POOL_KAI || vgpu_system(d->pool->mode); /* which share whole
+                                                                           * ones themselves */
     cJSON *values;
 
     if (!whole || (by_product && !d->pool->adversarial))

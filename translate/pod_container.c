@@ -7,6 +7,7 @@
 
 #include <sublet/config_sync.h>
 #include <sublet/fraction.h>
+#include <sublet/vgpu.h>
 
 #include "shape.h"
 
@@ -138,8 +139,8 @@ static cJSON *quantities_down(struct down *d, const cJSON *map)
         }
         resource =
             d->pool && !d->ephemeral ? config_pool_resource(d->pool, json_key(member)) : NULL;
-        if (resource && !gpu_count_is_zero(member) &&
-            !str_eqc(resource->host_name, FRACTION_RESOURCE)) /* gpu_fraction.c */
+        if (resource && !gpu_count_is_zero(member) && !vgpu_system(d->pool->mode) &&
+            !str_eqc(resource->host_name, FRACTION_RESOURCE)) /* gpu_vgpu.c, gpu_fraction.c */
             object_add(d->arena, ret, resource->host_name, json_copy(d->arena, member));
     }
     return ret;
@@ -168,7 +169,10 @@ static const struct field CLAIM_FIELDS[] = {
 static cJSON *container_resources_down(struct down *d, const cJSON *resources)
 {
     cJSON *ret = translate_pod_resources_down(d, resources), *claims;
+    struct device_counts own;
 
+    if (!gpu_count_resources(d->arena, resources, &own, NULL))
+        translate_pod_vgpu_down(d, &own, ret);
     if (!d->claims || d->ephemeral || !json_count(json_get(resources, "claims")))
         return ret;
     claims = object_add(d->arena, ret, STR("claims"), json_new_array(d->arena));
@@ -225,7 +229,10 @@ static const struct field DEVICE_FIELDS[] = {
 
 static cJSON *mount_down(struct down *d, const cJSON *mount)
 {
-    return gpu_mount_refused(json_str(json_get(mount, "mountPath")))
+    struct str path = json_str(json_get(mount, "mountPath"));
+    enum pool_mode mode = d->pool ? d->pool->mode : POOL_EXCLUSIVE;
+
+    return gpu_mount_refused(path) || gpu_mount_unlimits(path, mode)
                ? NULL
                : shape_copy(d, MOUNT_FIELDS, mount);
 }
@@ -289,6 +296,10 @@ static struct device_counts devices_of(struct down *d, const cJSON *container)
 
     if (d->ephemeral || !d->pool || gpu_count_container(d->arena, container, &own, NULL))
         return (struct device_counts){0};
+    if (gpu_vgpu_share(d->pool, &own)) {
+        own.items[0] = (struct device_count){STR(FRACTION_RESOURCE), 1};
+        own.n = 1;
+    }
     return own;
 }
 

@@ -23,6 +23,8 @@ struct device_counts {
 };
 /* Units one container requests of each device, and the pod. FORBIDDEN (without prefix) on
  * quantities that are no counts, and for more resources than any pool offers. */
+int gpu_count_resources(struct arena *a, const cJSON *resources, struct device_counts *ret,
+                        struct err *err) MUST_CHECK;
 int gpu_count_container(struct arena *a, const cJSON *container, struct device_counts *ret,
                         struct err *err) MUST_CHECK;
 int gpu_count_pod(struct arena *a, const cJSON *pod, struct device_counts *ret,
@@ -48,10 +50,23 @@ bool gpu_env_prefix_refused(const struct config *config, struct str prefix, enum
 bool gpu_env_key_refused(const struct config *config, struct str key, struct str value);
 /* A mount under a directory whose files stand for devices. */
 bool gpu_mount_refused(struct str mount_path);
+/* One over what limits a container of such a pool to its part. */
+bool gpu_mount_unlimits(struct str mount_path, enum pool_mode mode);
+
+/* ---- gpu_vgpu.c: parts by HAMi and Volcano ---- */
+
+struct resolve;
+/* In such a pool: what its containers request becomes the sum of their shares, in r->counts. */
+int gpu_vgpu_count(struct resolve *r);
+/* In hundredths, at most VGPU_WHOLE, of a container with these counts; 0: nothing, or of another
+ * pool (pool may be NULL). */
+int64_t gpu_vgpu_share(const struct config_pool *pool, const struct device_counts *own);
+/* What a host pod with these counts holds in such a pool. False: nothing, or out of range. */
+bool gpu_vgpu_of_host(const struct config_pool *pool, const struct device_counts *counts,
+                      struct rational *ret);
 
 /* ---- gpu_fraction.c ---- */
 
-struct resolve;
 /* In a pool of parts of GPUs: one part, less than a GPU, of one container. */
 int gpu_fraction_guard(const struct resolve *r);
 

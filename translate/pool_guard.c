@@ -271,6 +271,11 @@ static int check_container_reach(const struct resolve *r, const cJSON *container
                 "mountPath %.*s of container \"%.*s\" is not allowed: mounts there give "
                 "devices",
                 STR_F(path), STR_F(name));
+        if (gpu_mount_unlimits(path, mode))
+            return pool_refuse(r,
+                               "mountPath %.*s of container \"%.*s\" is not allowed: the library "
+                               "that limits it to its part of a GPU is there",
+                               STR_F(path), STR_F(name));
     }
     return 0;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include <sublet/fraction.h>
+#include <sublet/vgpu.h>
 
 #include "pool.h"
 
@@ -14,10 +15,15 @@ static const char PRODUCT_LABEL[] = "nvidia.com/gpu.product";
 
 /* ---- pools ---- */
 
+static bool offers(const struct config_pool *pool, struct str name)
+{
+    return config_pool_resource(pool, name) || (vgpu_system(pool->mode) && vgpu_is_request(name));
+}
+
 static bool offers_all(const struct config_pool *pool, const struct device_counts *counts)
 {
     for (size_t i = 0; i < counts->n; i++) {
-        if (!config_pool_resource(pool, counts->items[i].name))
+        if (!offers(pool, counts->items[i].name))
             return false;
     }
     return true;
@@ -29,7 +35,7 @@ static bool any_offers(const struct config *config, struct str name, bool named)
     for (size_t i = 0; i < config->n_bindings; i++) {
         const struct config_binding *b = &config->bindings[i];
 
-        if ((named || !b->ended) && config_pool_resource(b->pool, name))
+        if ((named || !b->ended) && offers(b->pool, name))
             return true;
     }
     return false;
@@ -45,18 +51,20 @@ static struct str offer_text(const struct config_pool *pool, struct str name)
 
 static int not_offered_by(const struct resolve *r, const struct config_pool *pool, struct str name)
 {
-    struct str offers = STR("");
+    struct str text = STR("");
 
     for (size_t i = 0; i < pool->n_resources; i++)
-        offers = pool_joined(r->arena, offers, offer_text(pool, pool->resources[i].name));
+        text = pool_joined(r->arena, text, offer_text(pool, pool->resources[i].name));
+    if (vgpu_system(pool->mode))
+        text = pool_joined(r->arena, text, STR(VGPU_HAMI_NUMBER));
     return pool_refuse(r, "%.*s is not offered by pool \"%.*s\": offered %.*s", STR_F(name),
-                       STR_F(pool->name), STR_F(offers));
+                       STR_F(pool->name), STR_F(text));
 }
 
 static int not_offered(const struct resolve *r, struct str name)
 {
     struct str_list seen = {0};
-    struct str *names = arena_alloc(r->arena, 64 * sizeof *names), offers = STR("");
+    struct str *names = arena_alloc(r->arena, 64 * sizeof *names), text = STR("");
 
     seen.items = names;
     for (size_t i = 0; i < r->config->n_bindings; i++) {
@@ -68,11 +76,11 @@ static int not_offered(const struct resolve *r, struct str name)
             if (str_list_has(seen, pool->resources[k].name))
                 continue;
             names[seen.n++] = pool->resources[k].name;
-            offers = pool_joined(r->arena, offers, pool->resources[k].name);
+            text = pool_joined(r->arena, text, pool->resources[k].name);
         }
     }
     return pool_refuse(r, "%.*s is not offered by any pool of this virtual cluster: offered %.*s",
-                       STR_F(name), STR_F(offers.n ? offers : STR("nothing")));
+                       STR_F(name), STR_F(text.n ? text : STR("nothing")));
 }
 
 /* ---- resolution ---- */
@@ -89,7 +97,7 @@ static int resolve_named(const struct resolve *r, struct str wanted,
         if (!str_eq(b->pool->name, wanted))
             continue;
         for (size_t k = 0; k < r->counts.n; k++) {
-            if (!config_pool_resource(b->pool, r->counts.items[k].name))
+            if (!offers(b->pool, r->counts.items[k].name))
                 return not_offered_by(r, b->pool, r->counts.items[k].name);
         }
         *ret = b;
@@ -247,7 +255,7 @@ int pool_resolve_with(struct arena *a, const struct config *config, struct str n
         r.pool = choice.binding->pool;
         choice.requested = requested_text(&r);
         choice.limit = choice.binding->limit;
-        if (pool_guard_pool(&r) || count_gpu_eq(&r, &choice.gpu_eq))
+        if (gpu_vgpu_count(&r) || pool_guard_pool(&r) || count_gpu_eq(&r, &choice.gpu_eq))
             return -1;
     }
     if (pool_guard_pod(&r))
@@ -279,6 +287,8 @@ bool pool_of_host_pod(struct arena *a, const struct config *config, const cJSON 
         return false;
     if (ret->binding->pool->mode == POOL_KAI)
         return part_of_host_pod(host_pod, &ret->gpu_eq);
+    if (vgpu_system(ret->binding->pool->mode))
+        return gpu_vgpu_of_host(ret->binding->pool, &counts, &ret->gpu_eq);
     for (size_t i = 0; i < counts.n; i++) {
         const struct pool_resource *resource =
             config_pool_resource(ret->binding->pool, counts.items[i].name);

@@ -206,9 +206,32 @@ static const struct {
     {"Evict", "Its queue has ended it"},
 };
 
+/* HAMi reports its choice beside the scheduler that it extends, with the names of all nodes. */
+static const struct {
+    const char *reason, *text;
+} OF_HAMI[] = {
+    {"FilteringFailed", "No node has room for its part of a GPU yet"},
+    {"FilteringSucceed", "A node has room for its part of a GPU"},
+    {"BindingFailed", "It could not be bound to its node"},
+    {"BindingSucceed", "It is bound to its node"},
+};
+
+static bool hami_event_up(struct str reason, struct str *ret)
+{
+    for (size_t i = 0; i < COUNT(OF_HAMI); i++) {
+        if (!str_eqc(reason, OF_HAMI[i].reason))
+            continue;
+        *ret = str_c(OF_HAMI[i].text);
+        return true;
+    }
+    return false;
+}
+
 bool translate_queue_event_up(const struct config *config, struct str component, struct str reason,
                               struct str *ret)
 {
+    if (hami_event_up(reason, ret))
+        return true;
     if (!reports(config, component))
         return false;
     *ret = STR("Its queue has changed it");

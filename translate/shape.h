@@ -106,11 +106,11 @@ bool translate_pod_pool_node_is_key(const struct down *d, struct str key);
  * for the node. Without such nodes: the term itself. */
 bool translate_pod_pool_node_settle(struct down *d, const cJSON *term, const cJSON **ret);
 
-/* ---- gpu_fraction.c: in a pool of parts of GPUs, and nothing elsewhere ---- */
-/* The annotations by which KAI gives the pod its part. */
+/* ---- gpu_fraction.c, gpu_vgpu.c: in a pool of parts of GPUs, and nothing elsewhere ---- */
 void translate_pod_fraction_down(struct down *d, cJSON *notes);
 /* The variable by which the container gets it; NULL: it has none. */
 cJSON *translate_pod_fraction_variable(struct down *d, const cJSON *container);
+void translate_pod_vgpu_down(struct down *d, const struct device_counts *own, cJSON *resources);
 
 /* ---- pod_sent.c ---- */
 #define SENT_WHOLE "/" /* the pod as a whole, among names of containers */

@@ -85,6 +85,7 @@ struct config_pool {
     size_t n_resources; /* none in mode dra but in a fleet, device classes only there */
     const struct pool_device_class *device_classes;
     size_t n_device_classes;
+    int64_t gpu_memory_mib;         /* of each GPU; of modes hami and volcano-vgpu */
     int64_t per_pod, per_container; /* units of the resource; 0: no cap */
     int64_t max_lifetime_s;         /* 0: none */
     int64_t node_loss_s; /* release.onNodeLossAfter; 0: a lost pod is charged until it is gone */

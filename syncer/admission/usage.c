@@ -195,6 +195,11 @@ static const char *const ISOLATION[] = {
     [POOL_TIME_SLICING] = "GPUs that pods use in turns: neither memory nor faults are kept apart",
     [POOL_MPS] = "GPUs that pods use at once: memory is limited, a fault may end the other pods",
     [POOL_KAI] = "GPUs that pods use at once: neither memory nor faults are kept apart",
+    [POOL_HAMI] =
+        "GPUs that pods use at once: a library in the container limits memory and compute, "
+        "which a hostile program gets around; a fault may end the other pods",
+    [POOL_VOLCANO] = "GPUs that pods use at once: a library in the container limits memory and "
+                     "compute, which a hostile program gets around; a fault may end the other pods",
     [POOL_DRA] = "what the device class says",
 };
 

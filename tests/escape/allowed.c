@@ -69,6 +69,22 @@ static void add_resource(struct arena *a, cJSON *to, const struct pool_resource 
     add_list(a, one, "variables", resource->variables);
 }
 
+/* Beside the compute of a GPU, which is the pool's resource: the GPU itself, and its memory. */
+static void add_share(struct arena *a, cJSON *to, const struct config_pool *pool)
+{
+    static const char *const hami[] = {"nvidia.com/gpu", "nvidia.com/gpumem"};
+    static const char *const volcano[] = {"volcano.sh/vgpu-number", "volcano.sh/vgpu-memory"};
+
+    for (size_t i = 0; i < 2; i++) {
+        const char *name = pool->mode == POOL_HAMI      ? hami[i]
+                           : pool->mode == POOL_VOLCANO ? volcano[i]
+                                                        : NULL;
+
+        if (name)
+            json_set_str(a, json_append(to, json_new_object(a)), "name", str_c(name));
+    }
+}
+
 static const char *queue_key(enum pool_scheduler kind)
 {
     switch (kind) {
@@ -122,6 +138,9 @@ static cJSON *pool_facts(struct arena *a, const struct config_pool *pool)
     add_list(a, ret, "products", pool->products);
     for (size_t i = 0; i < pool->n_resources; i++)
         add_resource(a, names, &pool->resources[i]);
+    add_share(a, names, pool);
+    if (pool->gpu_memory_mib)
+        json_set_str(a, ret, "gpuMemory", arena_printf(a, "%lld", (long long)pool->gpu_memory_mib));
     json_set(a, ret, "resources", names);
     json_set_str(a, ret, "runtimeClass", pool->runtime_class);
     json_set_str(a, ret, "scheduler", pool->scheduler);

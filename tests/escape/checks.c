@@ -90,6 +90,12 @@ static bool is_order(struct str key)
                                        "priorityClassName",
                                        "pod-group-name",
                                        "runai/queue",
+                                       "nvidia.com/use-gpuuuid",
+                                       "nvidia.com/nouse-gpuuuid",
+                                       "nvidia.com/use-gputype",
+                                       "nvidia.com/nouse-gputype",
+                                       "nvidia.com/vgpu-mode",
+                                       "nvidia.com/numa-bind",
                                        "scheduling.k8s.io/group-name",
                                        NULL};
     struct str domain = str_sub(key, 0, str_find(key, '/'));
@@ -625,6 +631,47 @@ static const struct node *variable(const struct node *container, const char *nam
     return NULL;
 }
 
+static int64_t units_of(const struct node *map, const char *name)
+{
+    struct str text = node_text(node_get(map, name));
+
+    return text.n && text.n < 18 && text.p[0] >= '0' && text.p[0] <= '9' ? strtoll(text.p, NULL, 10)
+                                                                         : -1;
+}
+
+/* In a pool of HAMi or Volcano a container has all three of one GPU and a share, or none of them:
+ * without its compute HAMi gives a GPU whole, and without its memory all of that. */
+static const char *share_of(const struct walk *w, const struct node *map)
+{
+    static const char *const hami[] = {"nvidia.com/gpu", "nvidia.com/gpumem",
+                                       "nvidia.com/gpucores"};
+    static const char *const volcano[] = {"volcano.sh/vgpu-number", "volcano.sh/vgpu-memory",
+                                          "volcano.sh/vgpu-cores"};
+    struct str mode = node_text(node_get(w->pool, "mode"));
+    const char *const *names = str_eqc(mode, "hami")           ? hami
+                               : str_eqc(mode, "volcano-vgpu") ? volcano
+                                                               : NULL;
+    int64_t most = units_of(w->pool, "gpuMemory"), number, memory, cores;
+
+    if (!names)
+        return NULL;
+    number = units_of(map, names[0]);
+    memory = units_of(map, names[1]);
+    cores = units_of(map, names[2]);
+    if (number == -1 && memory == -1 && cores == -1)
+        return NULL;
+    if (number != 1 || cores < 1 || cores > 100 || memory < 1 || memory * 100 > most * cores)
+        return "not one GPU and a share of it";
+    return NULL;
+}
+
+static const char *share(struct walk *w, const struct node *amounts)
+{
+    const char *why = share_of(w, node_get(amounts, "limits"));
+
+    return why ? why : share_of(w, node_get(amounts, "requests"));
+}
+
 /* An image may request every device by its own ENV; only an explicit value overrides it. */
 static const char *vendor_void(struct walk *w, const struct node *container)
 {
@@ -931,6 +978,7 @@ static const struct {
     {"selector-label-key", selector_label_key},
     {"selinux-type", selinux_type},
     {"service-type", service_type},
+    {"share", share},
     {"storage-class", storage_class},
     {"sysctl", sysctl},
     {"tier", tier},

@@ -37,6 +37,11 @@ def loose(plural, kind):
                          "type": "object", "x-kubernetes-preserve-unknown-fields": True}}}]}}
 
 
+SHARES = [{"name": name, "mode": mode, "nodeSelector": {"sublet.dev/pool": name}, "tolerations": [], "gpuMemoryMiB": 40960,
+           "scheduler": scheduler}
+          for name, mode, scheduler in (("hami", "hami", {"kind": "hami"}),
+                                        ("vgpu", "volcano-vgpu", {"kind": "volcano", "queueTemplate": "gpu"}))]
+
 HOSTS = {"embedded": "embedded_host", "real": "real_host"}
 
 
@@ -72,8 +77,9 @@ def field(request, workdir, pools):
     clusters = {"attacker": _cluster(host, workdir, "attacker", own),
                 "synced": _cluster(host, workdir, "synced", {
                     "pools": [{"name": "dev", "mode": "dra", "nodeSelector": {"sublet.dev/pool": "dev"}, "tolerations": [],
-                               "deviceClasses": {"dev.example": {"gpuEq": "1"}}}],
-                    "bindings": [{"pool": "dev", "guarantee": "4"}],
+                               "deviceClasses": {"dev.example": {"gpuEq": "1"}}}, *SHARES],
+                    "bindings": [{"pool": "dev", "guarantee": "4"}, {"pool": "hami", "guarantee": "4", "default": True},
+                                 {"pool": "vgpu", "guarantee": "4"}],
                     "sync": {"toHost": further, "kubelets": "own", "fromHost": {"gateways": {  # the admin maps too much
                         "enabled": True, "hosts": ["*.synced.example"], "mappings": {"byName": {"team-victim/*": "stolen/*"}}}}},
                     "policy": {"annotations": {"allow": [

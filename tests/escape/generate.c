@@ -40,7 +40,8 @@ static const struct {
     {"name", "c|d|main|x|default|NVIDIA_VISIBLE_DEVICES|NVIDIA_DRIVER_CAPABILITIES|NVIDIA_IMEX_"
              "CHANNELS|NVIDIA_MIG_CONFIG_DEVICES|AMD_VISIBLE_DEVICES|HABANA_VISIBLE_DEVICES|ASCEND_"
              "VISIBLE_DEVICES|MTHREADS_VISIBLE_DEVICES|CAMBRICON_VISIBLE_DEVICES|CUDA_MPS_PIPE_"
-             "DIRECTORY|CUDA_DEVICE_MEMORY_LIMIT_0|LD_PRELOAD|KUBERNETES_SERVICE_HOST|KUBERNETES_"
+             "DIRECTORY|CUDA_DEVICE_MEMORY_LIMIT_0|CUDA_DISABLE_CONTROL|CUDA_OVERSUBSCRIBE|LD_"
+             "PRELOAD|KUBERNETES_SERVICE_HOST|KUBERNETES_"
              "PORT_443_TCP_ADDR|kube-root-ca.crt|sublet-kubeconfig|kernel.msgmax|net.ipv4.tcp_"
              "syncookies|kernel.shm_rmid_forced|victim-aaaabbbbccccdddd|ndots"},
     {"value", "all|void|none|0|1|$(X)|GPU-1|all,void|a100|true|compute,utility|10.0.0.1|"},
@@ -60,8 +61,10 @@ static const struct {
                   "b']|spec.nodeName|spec.serviceAccountName|status.hostIP|status.podIPs|metadata."
                   "annotations['sublet.dev/uid']|metadata.resourceVersion|.metadata.name"},
     {"prefix", "|NVIDIA_|N|LD_|CUDA_MPS_|APP_|NVIDIA_VISIBLE_DEVICES|KUBERNETES_"},
-    {"mountPath", "/data|/dev|/var/run/nvidia-container-devices/all|/run/../var/run//nvidia-"
-                  "container-devices|var/run/nvidia-container-devices/0|/proc|/"},
+    {"mountPath",
+     "/data|/dev|/var/run/nvidia-container-devices/all|/run/../var/run//nvidia-"
+     "container-devices|var/run/nvidia-container-devices/0|/etc/ld.so.preload|/usr/local/"
+     "vgpu|/tmp/vgpulock|/proc|/"},
     {"path", "/|/dev/nvidia0|/var/lib/kubelet|../../x|token|x"},
     {"host", "169.254.169.254|127.0.0.1|10.96.0.1|kubernetes.default|"},
     {"add", "SYS_ADMIN|ALL|NET_RAW|KILL|CHOWN|NET_BIND_SERVICE|SYS_PTRACE|chown"},
@@ -70,7 +73,7 @@ static const struct {
     {"resource", "limits.cpu|requests.memory|limits.nvidia.com/gpu"},
     {"nodeName", "gpu-1|node-1|own-1|"},
     {"serviceAccountName", "default|admin|sublet"},
-    {"schedulerName", "default-scheduler|kai-scheduler|volcano|mine"},
+    {"schedulerName", "default-scheduler|kai-scheduler|volcano|hami-scheduler|mine"},
     {"priorityClassName", "system-node-critical|system-cluster-critical|high|low|"},
     {"preemptionPolicy", "Never|PreemptLowerPriority"},
     {"runtimeClassName", "nvidia|kata|runc|nvidia-legacy"},
@@ -109,7 +112,9 @@ static const char KEYS[] =
     "shared-gpu-configmap|gpu-memory|runai-gpu-group|scheduling.k8s.io/group-name|kai.scheduler/"
     "queue|runai/"
     "queue|volcano.sh/"
-    "resource-group|hami.io/vgpu|cdi.k8s.io/gpu|istio.io/rev|k8s.v1.cni.cncf.io/networks|cluster-"
+    "resource-group|volcano.sh/vgpu-ids-new|hami.io/vgpu|hami.io/webhook|hami.io/vgpu-devices-"
+    "allocated|nvidia.com/use-gpuuuid|nvidia.com/vgpu-mode|cdi.k8s.io/gpu|istio.io/"
+    "rev|k8s.v1.cni.cncf.io/networks|cluster-"
     "autoscaler.kubernetes.io/safe-to-evict|container.apparmor.security.beta.kubernetes.io/c|"
     "seccomp.security.alpha.kubernetes.io/pod|kubernetes.io/hostname|nvidia.com/gpu.present|"
     "nvidia.com/gpu.product|nvidia.com/gpu.deploy.driver|topology.kubernetes.io/zone|vcluster.loft."
@@ -121,9 +126,11 @@ static const char RESOURCES[] =
     "cpu|memory|ephemeral-storage|hugepages-2Mi|nvidia.com/gpu|nvidia.com/gpu.shared|nvidia.com/"
     "mig-"
     "1g.10gb|amd.com/gpu|rdma/hca|deviceclass.resource.kubernetes.io/gpu|requests.nvidia.com/gpu|"
-    "pods|storage|example.com/fpga|sublet.dev/gpu-percent";
+    "pods|storage|example.com/fpga|sublet.dev/gpu-percent|nvidia.com/gpumem|nvidia.com/gpumem-"
+    "percentage|nvidia.com/gpucores|nvidia.com/priority|volcano.sh/vgpu-number|volcano.sh/"
+    "vgpu-memory|volcano.sh/vgpu-cores";
 
-static const char QUANTITIES[] = "1|0|2|8|50|100m|1Gi|1000000000|-1|1e3|0.5";
+static const char QUANTITIES[] = "1|0|2|8|50|100|24576|100m|1Gi|1000000000|-1|1e3|0.5";
 
 static struct str pick(struct generator *g, struct str words)
 {

@@ -67,6 +67,10 @@ static const char *const CONFIGS[] = {
                                          "products: [H100]") "], "
                                                              "bindings: [{pool: parts, burst: 10}, "
                                                              "{pool: h100, guarantee: 10}]}",
+    "{pools: [" POOL("hami", "mode: hami, products: [L4], gpuMemoryMiB: 24576, scheduler: {kind: "
+                             "hami}") "], bindings: [{pool: hami, burst: 10}]}",
+    "{pools: [" POOL("vgpu", "mode: volcano-vgpu, gpuMemoryMiB: 81920, scheduler: {kind: volcano, "
+                             "queueTemplate: gpu}") "], bindings: [{pool: vgpu, burst: 10}]}",
 };
 enum { N_CONFIGS = COUNT(CONFIGS) };
 

@@ -84,7 +84,7 @@ static int teardown(void **state)
 /* Which shape an object of good.json has. */
 static const char *shape_of(struct arena *a, struct str object)
 {
-    bool pod = str_eqc(object, "plain") || str_eqc(object, "shared");
+    bool pod = str_eqc(object, "plain") || str_eqc(object, "shared") || str_eqc(object, "share");
 
     return pod ? "pod" : arena_cstr(a, object);
 }
@@ -119,8 +119,8 @@ static const char *check_line(struct fixture *f, const struct line *line)
 
 static void good_objects_pass(void **state)
 {
-    static const char *const names[] = {"pod",        "plain",  "shared", "service",
-                                        "config-map", "secret", "claim"};
+    static const char *const names[] = {"pod",     "plain",      "shared", "share",
+                                        "service", "config-map", "secret", "claim"};
     struct fixture *f = *state;
 
     for (size_t i = 0; i < COUNT(names); i++) {

@@ -5,6 +5,7 @@
 #include <assert.h>
 
 #include <sublet/pool.h>
+#include <sublet/vgpu.h>
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
 
@@ -12,7 +13,8 @@ static void check_pool(const struct config_pool *p)
 {
     assert(p->name.n && (p->n_resources || p->mode == POOL_DRA));
     assert(!p->adversarial || p->mode == POOL_EXCLUSIVE || p->mode == POOL_MIG);
-    assert(p->mode <= POOL_KAI || p->mode == POOL_DRA);
+    assert(!vgpu_system(p->mode) == !p->gpu_memory_mib);
+    assert(!vgpu_system(p->mode) || p->scheduler_kind == vgpu_system(p->mode)->scheduler);
     assert(p->mode != POOL_KAI || (p->scheduler_kind == SCHEDULER_KAI && p->queue.n));
     assert(!p->dedicated || json_count(p->node_selector));
     assert(p->per_pod >= 0 && p->per_container >= 0 && p->max_lifetime_s >= 0);

@@ -119,6 +119,7 @@ nodeSelectors; allowed: the tolerations that a pod needs no device for. */}}
 {{- $gangs := dict -}}
 {{- $classes := dict -}}
 {{- $parts := list -}}
+{{- $shares := list -}}
 {{- range .Values.hostFence.pools -}}
 {{- $bound = append $bound .name -}}
 {{- end -}}
@@ -135,6 +136,11 @@ nodeSelectors; allowed: the tolerations that a pod needs no device for. */}}
 {{- if $parted -}}
 {{- $parts = append $parts .nodeSelector -}}
 {{- end -}}
+{{- $share := include "sublet.shares" .mode | fromJson -}}
+{{- if $share -}}
+{{- $offered = list $share.number $share.memory $share.cores -}}
+{{- $shares = append $shares (merge (dict "selector" .nodeSelector "most" (int64 .gpuMemoryMiB) "scheduler" ((.scheduler).name | default (eq .mode "hami" | ternary "hami-scheduler" "volcano"))) $share) -}}
+{{- end -}}
 {{- range (and (empty $offered) (not $parted) (ne (.mode | default "exclusive") "dra") | ternary (list "nvidia.com/gpu") $offered) -}}
 {{- $devices = append $devices (get $rename . | default .) -}}
 {{- end -}}
@@ -148,7 +154,7 @@ nodeSelectors; allowed: the tolerations that a pod needs no device for. */}}
 {{- $_ := set $classes .name .deviceClasses -}}
 {{- end -}}
 {{- $system := get $systems ((.scheduler).kind | default "none") -}}
-{{- $named := (.scheduler).name | default ($system | default dict).scheduler -}}
+{{- $named := (.scheduler).name | default ($system | default dict).scheduler | default (eq ((.scheduler).kind | default "none") "hami" | ternary "hami-scheduler" "") -}}
 {{- if $system -}}
 {{- $queue := required (printf "pool %s: scheduler.queueTemplate is needed" .name) .scheduler.queueTemplate | replace "{tenant}" (include "sublet.name" $) | replace "{namespace}" (include "sublet.tenantNamespace" $) -}}
 {{- $_ := set $system "queues" (append $system.queues $queue | uniq | sortAlpha) -}}
@@ -180,7 +186,7 @@ nodeSelectors; allowed: the tolerations that a pod needs no device for. */}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
-{{- dict "devices" ($devices | uniq | sortAlpha) "schedulers" ($schedulers | uniq | sortAlpha) "runtimeClasses" ($runtimes | uniq | sortAlpha) "priorityClasses" ($priorities | uniq | sortAlpha) "tolerations" ($tolerations | uniq) "allowed" $allowed "variables" ($variables | uniq | sortAlpha) "selectors" $selectors "systems" $systems "queued" $queued "gangs" $gangs "classes" $classes "parts" $parts | toJson -}}
+{{- dict "devices" ($devices | uniq | sortAlpha) "schedulers" ($schedulers | uniq | sortAlpha) "runtimeClasses" ($runtimes | uniq | sortAlpha) "priorityClasses" ($priorities | uniq | sortAlpha) "tolerations" ($tolerations | uniq) "allowed" $allowed "variables" ($variables | uniq | sortAlpha) "selectors" $selectors "systems" $systems "queued" $queued "gangs" $gangs "classes" $classes "parts" $parts "shares" $shares | toJson -}}
 {{- end }}
 
 {{/* CEL: t is this toleration. */}}

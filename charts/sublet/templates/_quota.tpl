@@ -47,6 +47,15 @@ count/serviceaccounts: 3
 {{- end -}}
 {{- end }}
 
+{{/* mode -> the resources by which the host gives a share of a GPU, or {} */}}
+{{- define "sublet.shares" -}}
+{{- $all := dict
+  "hami" (dict "number" "nvidia.com/gpu" "memory" "nvidia.com/gpumem" "cores" "nvidia.com/gpucores")
+  "volcano-vgpu" (dict "number" "volcano.sh/vgpu-number" "memory" "volcano.sh/vgpu-memory" "cores" "volcano.sh/vgpu-cores")
+-}}
+{{ get $all (. | default "exclusive") | default dict | toJson }}
+{{- end }}
+
 {{/* (pool, binding) -> {host resource: units} */}}
 {{- define "sublet.poolUnits" -}}
 {{- $pool := .pool -}}
@@ -58,6 +67,13 @@ count/serviceaccounts: 3
 {{- range $profile, $share := $pool.profiles -}}
 {{- $_ := set $offered (printf "nvidia.com/mig-%s" ($profile | replace "+" ".")) $share.gpuEq -}}
 {{- end -}}
+{{- end -}}
+{{- $share := get (include "sublet.shares" $pool.mode | fromJson) "cores" -}}
+{{- if $share -}}{{/* one GPU to a container, and of its memory and compute the same share: sublet/vgpu.h */}}
+{{- $names := include "sublet.shares" $pool.mode | fromJson -}}
+{{- $_ := set $offered $names.number "1/100" -}}
+{{- $_ := set $offered $names.cores "1/100" -}}
+{{- $_ := set $offered $names.memory (printf "1/%d" (int64 (required (printf "pool %s: gpuMemoryMiB is needed" $pool.name) $pool.gpuMemoryMiB))) -}}
 {{- end -}}
 {{- if and (not $offered) (ne ($pool.mode | default "exclusive") "kai-fraction") -}}{{/* parts of GPUs are no resource: the queue bounds them */}}
 {{- $_ := set $offered "nvidia.com/gpu" 1 -}}

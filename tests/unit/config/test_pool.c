@@ -157,8 +157,8 @@ static void mistakes_about_parts(void **state)
          "config: pools[0]: caps.perPodGPU and caps.perContainerGPU are not for mode kai-fraction: "
          "a pod has less than a GPU"},
         {"pools: [{name: a, resources: {sublet.dev/gpu-percent: {gpuEq: 1}}}]",
-         "config: pools[0].resources.sublet.dev/gpu-percent: is of pools of mode kai-fraction, "
-         "which need no resources"},
+         "config: pools[0].resources.sublet.dev/gpu-percent: is of pools of modes "
+         "kai-fraction, hami and volcano-vgpu, which need no resources"},
         {"pools: [{name: a, rename: {nvidia.com/gpu: sublet.dev/gpu-percent}}]",
          "config: pools[0].rename.nvidia.com/gpu: want the name of an extended resource"},
     };
@@ -294,8 +294,7 @@ static void mistakes_about_queues(void **state)
         const char *yaml, *message;
     } cases[] = {
         {"pools: [{name: a, scheduler: {kind: hami}}]",
-         "config: pools[0].scheduler.kind: scheduler kind \"hami\" is not supported yet by this "
-         "version"},
+         "config: pools[0]: scheduler.kind hami is for mode hami"},
         {"pools: [{name: a, nodeSelector: {p: a}, scheduler: {kind: kueue}}]",
          "config: pools[0].scheduler.queueTemplate: the name of a queue is needed, such as gpu or "
          "t-{tenant}"},
@@ -354,12 +353,6 @@ static void mistakes(void **state)
         {"pools: [{name: a, mode: fast}]",
          "config: pools[0].mode: unknown value \"fast\": want one of "
          "exclusive|mig|time-slicing|mps|kai-fraction|hami|volcano-vgpu|dra"},
-        {"pools: [{name: a, mode: hami}]",
-         "config: pools[0].mode: mode \"hami\" is not supported yet by this version"},
-        {"pools: [{name: a, mode: hami}]",
-         "config: pools[0].mode: mode \"hami\" is not supported yet by this version"},
-        {"pools: [{name: a, mode: volcano-vgpu}]",
-         "config: pools[0].mode: mode \"volcano-vgpu\" is not supported yet by this version"},
         {"pools: [{name: a, trust: adversarial, mode: mps, resources: {nvidia.com/gpu: {gpuEq: "
          "'1/4'}}}]",
          "config: pools[0]: mode: trust adversarial allows only exclusive|mig"},
@@ -374,11 +367,12 @@ static void mistakes(void **state)
          "config: pools[0]: profiles are for mode mig"},
         {"pools: [{name: a, kind: own}]",
          "config: pools[0].kind: unknown value \"own\": want one of shared|dedicated"},
-        {"pools: [{name: a, gpus: 3}]", "config: pools[0].gpus: unknown key: known here are name, "
-                                        "kind, trust, nodeSelector, tolerations, "
-                                        "products, mode, resources, profiles, rename, "
-                                        "deviceClasses, caps, release, scheduler, runtimeClass, "
-                                        "priorityTiers, defaultTier, metering, maintenance"},
+        {"pools: [{name: a, gpus: 3}]",
+         "config: pools[0].gpus: unknown key: known here are name, "
+         "kind, trust, nodeSelector, tolerations, "
+         "products, mode, resources, profiles, rename, "
+         "deviceClasses, gpuMemoryMiB, caps, release, scheduler, runtimeClass, "
+         "priorityTiers, defaultTier, metering, maintenance"},
         {"pools: [{name: a, nodeSelector: {p: a}, priorityTiers: {high: x}, defaultTier: low}]",
          "config: pools[0].defaultTier: \"low\" is not one of priorityTiers"},
         {"pools: [{name: a, caps: {perPodGPU: -1}}]",
