@@ -67,13 +67,21 @@ static int64_t units_of(const cJSON *container, const char *name)
     return -1;
 }
 
-int64_t vgpu_of_container(const cJSON *container)
+const struct vgpu_system *vgpu_by_cores(struct str resource)
 {
-    int64_t number = units_of(container, HAMI.number), cores = units_of(container, HAMI.cores);
-    int64_t percentage = units_of(container, HAMI.percentage), ret;
+    return str_eqc(resource, HAMI.cores)      ? &HAMI
+           : str_eqc(resource, VOLCANO.cores) ? &VOLCANO
+                                              : NULL;
+}
+
+int64_t vgpu_of_container(const struct vgpu_system *system, const cJSON *container)
+{
+    int64_t number = units_of(container, system->number);
+    int64_t cores = units_of(container, system->cores);
+    int64_t percentage = units_of(container, system->percentage), ret;
 
     if (number < 0)
-        number = cores > 0 || percentage > 0 || units_of(container, HAMI.memory) > 0;
+        number = cores > 0 || percentage > 0 || units_of(container, system->memory) > 0;
     if (cores <= 0 || cores > VGPU_WHOLE)
         cores = VGPU_WHOLE;
     if (percentage > cores)

@@ -12,6 +12,7 @@
 #include <sublet/fraction.h>
 #include <sublet/object.h>
 #include <sublet/quantity.h>
+#include <sublet/vgpu.h>
 
 #define LABEL_PRODUCT    "nvidia.com/gpu.product"
 #define LABEL_CLUSTER    "sublet.dev/cluster"
@@ -230,6 +231,8 @@ static int64_t units_of_container(const cJSON *container, struct str resource)
     int64_t limit = units_of(json_path(container, "resources.limits"), resource);
     int64_t request = units_of(json_path(container, "resources.requests"), resource);
 
+    if (vgpu_by_cores(resource))
+        return vgpu_of_container(vgpu_by_cores(resource), container);
     return limit > request ? limit : request;
 }
 
@@ -380,10 +383,29 @@ static void add_quantities(struct counting *c, const cJSON *map, bool init, bool
     }
 }
 
+/* Of GPUs that HAMi or Volcano shares: what each number of GPUs is times its compute. */
+static const cJSON *shares_of(struct arena *a, const cJSON *container)
+{
+    static const enum pool_mode modes[] = {POOL_HAMI, POOL_VOLCANO};
+    cJSON *ret = NULL;
+
+    for (size_t i = 0; i < COUNT(modes); i++) {
+        const struct vgpu_system *system = vgpu_system(modes[i]);
+        int64_t share = vgpu_of_container(system, container);
+
+        if (!share)
+            continue;
+        ret = ret ? ret : json_new_object(a);
+        json_set_i64(a, ret, system->cores, share);
+    }
+    return ret;
+}
+
 static void count_container(struct counting *c, const cJSON *container, bool init)
 {
     const cJSON *const maps[] = {json_path(container, "resources.limits"),
-                                 json_path(container, "resources.requests")};
+                                 json_path(container, "resources.requests"),
+                                 shares_of(c->a, container)};
     bool sidecar = init && container_is_sidecar(container);
 
     for (size_t i = 0; i < COUNT(maps); i++)
@@ -526,7 +548,7 @@ static void keep_metadata(cJSON *object)
 
 void fact_reduce_node(struct arena *a, cJSON *node)
 {
-    (void)a;
+    vgpu_note_node(a, node);
     keep_metadata(node);
     KEEP(node, "metadata", "spec", "status");
     KEEP(json_get(node, "spec"), "taints", "unschedulable");

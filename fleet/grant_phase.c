@@ -75,7 +75,7 @@ static const struct pool_resource *same_resource(const struct config_pool *pool,
 
 bool grant_devices_stay(const struct config_pool *now, const struct config_pool *next)
 {
-    if (now->mode != next->mode)
+    if (now->mode != next->mode || now->gpu_memory_mib != next->gpu_memory_mib)
         return false;
     for (size_t i = 0; i < now->n_resources; i++)
         if (!same_resource(next, &now->resources[i]))

@@ -133,13 +133,6 @@ static bool read_pool(struct grant_state *s, const cJSON *item, struct config_po
         return false;
     }
     *ret = config->pools[0];
-    if (vgpu_system(ret->mode)) {
-        *ret_why = arena_printf(s->a,
-                                "mode %.*s is for pools of a virtual cluster's own file: nothing "
-                                "bounds it across tenants yet",
-                                STR_F(config_mode_name(ret->mode)));
-        return false;
-    }
     if (ret->mode == POOL_KAI) {
         *ret_why = grant_queue_spec_why(s, item);
         return !ret_why->n;
@@ -308,6 +301,32 @@ const struct config_pool *grant_shares_resource(const struct grant_state *s, siz
     return NULL;
 }
 
+/* Is this what pods of the pool have, as whole GPUs or otherwise? KAI gives no whole ones, but
+ * another scheduler would, on its nodes. */
+static bool has_units(const struct config_pool *pool, const char *resource)
+{
+    for (size_t i = 0; i < pool->n_resources; i++)
+        if (str_eqc(pool->resources[i].host_name, resource))
+            return true;
+    return pool->mode == POOL_KAI && str_eqc(STR("nvidia.com/gpu"), resource);
+}
+
+/* A hundred shares are a hundred of it, on whatever nodes. */
+static struct str shares_why(const struct grant_state *s, size_t pool)
+{
+    const struct vgpu_system *system = vgpu_system(s->configs[pool].mode);
+
+    for (size_t i = 0; i < s->n_configs; i++)
+        if (has_units(&s->configs[i], system->number))
+            return arena_printf(s->a,
+                                "a share of this pool is one of %s to the host, and so is what "
+                                "GPUPool \"%.*s\" hands out: a ResourceQuota that lets the shares "
+                                "through would not bound those. Give its devices another name, by "
+                                "its device plugin and `rename`",
+                                system->number, STR_F(s->configs[i].name));
+    return STR("");
+}
+
 static size_t pool_index(const struct grant_state *s, struct str name)
 {
     for (size_t i = 0; i < s->n_pools; i++)
@@ -408,7 +427,9 @@ void grant_state_binding(struct grant_state *s, const cJSON *tree)
     else if (grant_is_claimed(s, r.index))
         r.why = grant_class_binding_why(s, &r);
     else
-        r.why = grant_queue_row_why(s, &r);
+        r.why = r.index != SHARE_NO_POOL && vgpu_system(s->configs[r.index].mode)
+                    ? shares_why(s, r.index)
+                    : grant_queue_row_why(s, &r);
     settle_budget(s, &r);
     if (r.why.n)
         r.guarantee = r.burst = r.lend = RATIONAL_ZERO;

@@ -11,6 +11,7 @@
 #include <sublet/json_build.h>
 #include <sublet/object.h>
 #include <sublet/quantity.h>
+#include <sublet/vgpu.h>
 
 #include "grant_class.h"
 #include "grant_queue.h"
@@ -662,20 +663,41 @@ static int64_t units_in(struct rational gpus, struct rational each)
 }
 
 /* A sum that does not fit stays at what did: it bounds more. */
+static void add_key(struct grant_state *s, cJSON *units, struct str key, int64_t more)
+{
+    int64_t have = 0, sum;
+
+    (void)json_i64(json_get_str(units, key), &have);
+    if (__builtin_add_overflow(have, more, &sum))
+        sum = have;
+    json_set_i64(s->a, units, arena_cstr(s->a, key), sum);
+}
+
+/* Beside the compute of shares, which is the pool's resource: their memory, and how many there are.
+ * A container has one GPU, or the memory, which no quota multiplies by the GPUs, would bound
+ * nothing. */
+static void add_shares(struct grant_state *s, cJSON *units, const struct config_pool *pool,
+                       struct rational gpus)
+{
+    const struct vgpu_system *system = vgpu_system(pool->mode);
+
+    if (!system)
+        return;
+    add_key(s, units, arena_printf(s->a, "requests.%s", system->number),
+            units_in(gpus, (struct rational){1, VGPU_WHOLE}));
+    add_key(s, units, arena_printf(s->a, "requests.%s", system->memory),
+            units_in(gpus, (struct rational){1, pool->gpu_memory_mib}));
+}
+
 static void add_units(struct grant_state *s, cJSON *units, size_t pool, struct rational gpus)
 {
     for (size_t i = 0; i < s->configs[pool].n_resources; i++) {
         const struct pool_resource *r = &s->configs[pool].resources[i];
-        struct str key = grant_quota_key(s, pool, r);
-        int64_t have = 0, sum;
 
-        (void)json_i64(json_get_str(units, key), &have);
-        if (!r->gpu_eq.num)
-            continue;
-        if (__builtin_add_overflow(have, units_in(gpus, r->gpu_eq), &sum))
-            sum = have;
-        json_set_i64(s->a, units, arena_cstr(s->a, key), sum);
+        if (r->gpu_eq.num)
+            add_key(s, units, grant_quota_key(s, pool, r), units_in(gpus, r->gpu_eq));
     }
+    add_shares(s, units, &s->configs[pool], gpus);
 }
 
 /* Has it charged no more than these units, of what is lowered? What is not may be charged beyond

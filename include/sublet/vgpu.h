@@ -22,7 +22,7 @@ struct vgpu_system {
     const char *number, *memory, *percentage, *cores; /* resources of a container on the host */
     enum pool_scheduler scheduler;
 };
-/* NULL: the mode does not share GPUs in this way. */
+/* NULL: the mode does not share GPUs in this way. The same pointer each time. */
 const struct vgpu_system *vgpu_system(enum pool_mode mode);
 
 /* Which of a container's resources a tenant may write in such a pool beside
@@ -33,9 +33,11 @@ int64_t vgpu_memory(const struct config_pool *pool, int64_t percent);
 /* The least share that has at least these MiB; more than VGPU_WHOLE: no GPU has. */
 int64_t vgpu_percent(const struct config_pool *pool, int64_t memory_mib);
 
-/* What a container of a host pod holds by HAMi, in hundredths: number x cores. One that has GPUs
- * and no share of their compute holds them whole. 0: it has none. */
-int64_t vgpu_of_container(const cJSON *container);
+/* The system whose compute the resource is; NULL: none's. */
+const struct vgpu_system *vgpu_by_cores(struct str resource);
+/* What a container of a host pod holds by the system, in hundredths: number x cores. One that has
+ * GPUs and no share of their compute holds them whole. 0: it has none. */
+int64_t vgpu_of_container(const struct vgpu_system *system, const cJSON *container);
 /* Of a host node as it arrives: adds the hundredths of GPUs that HAMi or Volcano has registered
  * there to its capacity and allocatable, as `cores` of the system, where the kubelet does not count
  * those. Allocatable are those of GPUs that are healthy. */

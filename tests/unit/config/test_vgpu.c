@@ -146,7 +146,7 @@ static void what_a_container_holds(void **state)
 
         assert_ok(yaml_parse(f->a, arena_printf(f->a, "{resources: %s}", rows[i].resources), NULL,
                              NULL, &tree, &f->err));
-        assert_int_equal(vgpu_of_container(tree), rows[i].holds);
+        assert_int_equal(vgpu_of_container(vgpu_system(POOL_HAMI), tree), rows[i].holds);
     }
 }
 

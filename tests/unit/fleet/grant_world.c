@@ -38,6 +38,35 @@ void begin(struct host_of *h, uint64_t seed)
     record_pool(h);
 }
 
+/* As the watch keeps the nodes, with what HAMi registered there. */
+void begin_shares(struct host_of *h, uint64_t seed)
+{
+    begin_unrecorded(h, seed);
+    h->shares = true;
+    h->pool = object(h, "{'metadata':{'name':'a100','generation':1},'spec':{'mode':'hami',"
+                        "'gpuMemoryMiB':40960,'nodeSelector':{'sublet.dev/pool':'a100'},"
+                        "'scheduler':{'kind':'hami'}}}");
+    stamp(h, h->pool);
+    for (int i = 0; i < 2; i++) {
+        json_set(h->a, json_get(h->nodes[i], "status"), "capacity",
+                 object(h, "{'nvidia.com/gpu':'80','nvidia.com/gpucores':'800'}"));
+        json_set(h->a, json_get(h->nodes[i], "status"), "allocatable",
+                 object(h, "{'nvidia.com/gpu':'80','nvidia.com/gpucores':'800'}"));
+    }
+    record_pool(h);
+}
+
+/* One of whole shares, in as many containers. */
+static void add_shares(struct host_of *h, cJSON *pod, int64_t gpus)
+{
+    cJSON *list = json_new_array(h->a);
+
+    for (int64_t i = 0; i < gpus; i++)
+        json_append(list, object(h, "{'resources':{'limits':{'nvidia.com/gpu':'1',"
+                                    "'nvidia.com/gpumem':'40960','nvidia.com/gpucores':'100'}}}"));
+    json_set(h->a, json_get(pod, "spec"), "containers", list);
+}
+
 void bind_team(struct host_of *h, int tenant, const char *spec)
 {
     cJSON *b = json_object(
@@ -62,6 +91,8 @@ cJSON *pod_of(struct host_of *h, int tenant)
                  arena_printf(h->a, "team-%d", tenant));
     json_set_i64(h->a, json_path(json_at(json_path(pod, "spec.containers"), 0), "resources.limits"),
                  "nvidia.com/gpu", h->holds[tenant]);
+    if (h->shares)
+        add_shares(h, pod, h->holds[tenant]);
     if (h->on[tenant])
         json_set_str(h->a, json_get(pod, "spec"), "nodeName", str_c(h->on[tenant]));
     if (h->evicted[tenant])
@@ -120,8 +151,26 @@ int64_t units_at(const cJSON *tree, const char *path)
     const cJSON *map = json_path(tree, path);
     int64_t n = 0;
 
+    if (str_to_i64(json_str(json_get(map, "requests.nvidia.com/gpucores")), &n))
+        return n / 100;
     (void)str_to_i64(json_str(json_get(map, "requests.nvidia.com/gpu")), &n);
     return n;
+}
+
+static void charge_shares(struct host_of *h, int tenant)
+{
+    int64_t gpus = h->holds[tenant];
+
+    json_set(h->a, h->quotas[tenant], "status",
+             json_object(
+                 h->a, JSON("used",
+                            json_object(h->a,
+                                        JSON("requests.nvidia.com/gpu",
+                                             arena_printf(h->a, "%lld", (long long)gpus)),
+                                        JSON("requests.nvidia.com/gpumem",
+                                             arena_printf(h->a, "%lld", (long long)gpus * 40960)),
+                                        JSON("requests.nvidia.com/gpucores",
+                                             arena_printf(h->a, "%lld", (long long)gpus * 100))))));
 }
 
 /* Its controller and its admission plug-in. */
@@ -136,6 +185,8 @@ void charge(struct host_of *h, int tenant)
                                                         arena_printf(h->a, "%lld",
                                                                      (long long)h->holds[tenant])),
                                                    JSON("requests." SLICES, "0")))));
+    if (h->shares)
+        charge_shares(h, tenant);
     stamp(h, q);
 }
 
@@ -187,6 +238,20 @@ int64_t slices_at(const struct host_of *h, int tenant)
     return n;
 }
 
+/* All that bounds shares bounds the same GPUs. */
+static void check_shares(const cJSON *quota)
+{
+    const cJSON *hard = json_path(quota, "spec.hard");
+    int64_t gpus = units_at(quota, "spec.hard"), n = -1;
+
+    if (!quota)
+        return;
+    assert_true(str_to_i64(json_str(json_get(hard, "requests.nvidia.com/gpu")), &n));
+    assert_int_equal(n, gpus * 100);
+    assert_true(str_to_i64(json_str(json_get(hard, "requests.nvidia.com/gpumem")), &n));
+    assert_int_equal(n, gpus * 40960);
+}
+
 void check_host(const struct host_of *h)
 {
     int64_t hard = 0, held = 0;
@@ -195,6 +260,8 @@ void check_host(const struct host_of *h)
         if (slices_at(h, i) || h->sliced || (!h->quotas[i] && !h->bindings[i]))
             continue;
         hard += units_at(h->quotas[i], "spec.hard");
+        if (h->shares)
+            check_shares(h->quotas[i]);
         held += h->holds[i];
         assert_true(grant_of(h, i) <= units_at(h->quotas[i], "spec.hard"));
         assert_true(h->holds[i] <= units_at(h->quotas[i], "spec.hard"));

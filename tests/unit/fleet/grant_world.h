@@ -25,6 +25,7 @@ struct host_of {
     bool evicted[TENANTS];   /* ... and is deleted there */
     const struct budget_facts *budgets;
     bool sliced; /* nodes advertise parts: bounds are not of whole GPUs */
+    bool shares; /* HAMi's: a GPU is 100 of its compute, and 40960 MiB */
 };
 
 #define SLICES     "nvidia.com/mig-1g.10gb"
@@ -38,6 +39,7 @@ cJSON *object(struct host_of *h, const char *text);
 void stamp(struct host_of *h, cJSON *tree);
 void begin_unrecorded(struct host_of *h, uint64_t seed);
 void begin(struct host_of *h, uint64_t seed);
+void begin_shares(struct host_of *h, uint64_t seed);
 void bind_team(struct host_of *h, int tenant, const char *spec);
 cJSON *pod_of(struct host_of *h, int tenant);
 void look_at_node(struct host_of *h, struct grant_state *s, const cJSON *tree);

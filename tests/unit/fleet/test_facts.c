@@ -4,6 +4,7 @@
 #include "world.h"
 
 #include <sublet/fraction.h>
+#include <sublet/vgpu.h>
 
 #include "facts.h"
 
@@ -105,6 +106,67 @@ static void a_node_of_a_pool_of_parts(void **state)
     fact_node(world_node(&w, "n1", 8, 6, true, BEGIN), &w.pool, 1, &fact);
     assert_str(rational_format(w.a, fact.total), "8");
     assert_str(rational_format(w.a, fact.unhealthy), "2");
+    world_close(&w);
+}
+
+/* Shares of HAMi: what a container has of a GPU, whatever it leaves out; what a node registered. */
+static void counts_shares_of_gpus(void **state)
+{
+    static const struct {
+        const char *containers, *want;
+    } cases[] = {
+        {"[{'nvidia.com/gpu':'1','nvidia.com/gpumem':'10240','nvidia.com/gpucores':'25'}]", "0.25"},
+        {"[{'nvidia.com/gpu':'1','nvidia.com/gpucores':'25'},{'nvidia.com/gpu':'1',"
+         "'nvidia.com/gpucores':'60'}]",
+         "0.85"},
+        {"[{'nvidia.com/gpu':'2','nvidia.com/gpucores':'25'}]", "0.5"},
+        {"[{'nvidia.com/gpu':'1'}]", "1"},
+        {"[{'nvidia.com/gpu':'1','nvidia.com/gpumem':'1'}]", "1"},
+        {"[{'nvidia.com/gpumem':'1'},{'nvidia.com/gpucores':'5'}]", "1.05"},
+        {"[{'cpu':'1'}]", "0"},
+    };
+    struct world w;
+    struct fact_node fact;
+    cJSON *node;
+
+    (void)state;
+    world_open(&w);
+    w.resource = (struct pool_resource){
+        .name = STR(FRACTION_RESOURCE), .host_name = STR(VGPU_HAMI_CORES), .gpu_eq = {1, 100}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char *text = arena_cstr(w.a, str_c(cases[i].containers));
+        cJSON *pod = world_parse(&w, STR("{\"metadata\":{},\"spec\":{\"nodeName\":\"n\"}}"));
+        cJSON *list = json_set(w.a, json_get(pod, "spec"), "containers", json_new_array(w.a));
+        struct rational gpu_eq, units;
+        struct fact_units *all;
+        struct str names;
+        size_t n;
+
+        for (char *p = text; *p; p++)
+            *p = *p == '\'' ? '"' : *p;
+        json_each(limits, world_parse(&w, str_c(text)))
+        {
+            cJSON *c = json_append(list, json_new_object(w.a));
+
+            json_set(w.a, json_ensure_object(w.a, c, "resources"), "limits",
+                     json_copy(w.a, limits));
+        }
+        n = fact_pod_units(w.a, pod, &all);
+        assert_int_equal(fact_gpus(all, n, &w.pool, &units), !str_eqc(STR("0"), cases[i].want));
+        assert_str(rational_format(w.a, units), cases[i].want);
+        if (fact_pod_devices(w.a, pod, &w.pool, &gpu_eq, &names))
+            assert_str(rational_format(w.a, gpu_eq), cases[i].want);
+        else
+            assert_str(STR("0"), cases[i].want);
+    }
+    node = world_node(&w, "n1", 80, 80, true, BEGIN);
+    json_set_str(w.a, json_ensure_object(w.a, json_get(node, "metadata"), "annotations"),
+                 VGPU_HAMI_RECORD,
+                 STR("[{\"devcore\":100,\"health\":true},{\"devcore\":100,\"health\":false}]"));
+    fact_reduce_node(w.a, node);
+    fact_node(node, &w.pool, 1, &fact);
+    assert_str(rational_format(w.a, fact.total), "2");
+    assert_str(rational_format(w.a, fact.unhealthy), "1");
     world_close(&w);
 }
 
@@ -228,6 +290,7 @@ int main(void)
         cmocka_unit_test(counts_devices_as_the_scheduler),
         cmocka_unit_test(counts_parts_of_gpus),
         cmocka_unit_test(a_node_of_a_pool_of_parts),
+        cmocka_unit_test(counts_shares_of_gpus),
         cmocka_unit_test(names_are_bounded_and_on_one_line),
         cmocka_unit_test(a_pod_of_no_tenant_has_its_own_names),
         cmocka_unit_test(a_node_is_what_its_labels_and_status_say),

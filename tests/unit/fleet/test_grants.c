@@ -551,6 +551,68 @@ static void of_a_pool_that_is_not_bound_nothing_is_let_through(void **state)
     arena_free(h.a);
 }
 
+/* --- shares of GPUs --- */
+
+#define HARD_SHARES(number, memory, cores)                                                         \
+    " {\"requests.nvidia.com/gpucores\":\"" cores "\",\"requests.nvidia.com/gpu\":\"" number       \
+    "\",\"requests.nvidia.com/gpumem\":\"" memory "\"}\n"
+
+/* By the compute, by the memory, and by how many there are: each rounded down. */
+static void shares_are_bounded_by_what_they_are_of(void **state)
+{
+    struct host_of h;
+
+    (void)state;
+    begin_shares(&h, 1);
+    bind_team(&h, 0, "{'pool':'a100','guarantee':'2'}");
+    check_step(&h,
+               "POST " QUOTA(0) HARD_SHARES("200", "81920", "200") "PUT " BINDING(0) " 0\n" POOL);
+    check_step(&h, "PUT " BINDING(0) " 2\n");
+    check_step(&h, POOL);
+    check_step(&h, "");
+    assert_str(json_str_at(h.pool, "status.capacity"), "16");
+    assert_str(condition_text(&h, h.pool, "Fenced"), "True OwnResources ");
+    assert_str(status_text(&h, 0, "status.pool"),
+               "{\"name\":\"a100\",\"mode\":\"hami\",\"gpuMemoryMiB\":40960,\"nodeSelector\":{"
+               "\"sublet.dev/pool\":\"a100\"},\"scheduler\":{\"kind\":\"hami\"}}");
+    /* Down: the grant first, the quota when no more is charged. */
+    run_on(&h, 0, 2, "n0");
+    json_set(h.a, h.bindings[0], "spec", object(&h, "{'pool':'a100','guarantee':'1'}"));
+    stamp(&h, h.bindings[0]);
+    check_step(&h, "PUT " BINDING(0) " 1\n" POOL);
+    settle(&h);
+    assert_int_equal(units_at(h.quotas[0], "spec.hard"), 2);
+    run_on(&h, 0, 1, "n0");
+    settle(&h);
+    assert_int_equal(units_at(h.quotas[0], "spec.hard"), 1);
+    assert_int_equal(grant_of(&h, 0), 1);
+    arena_free(h.a);
+}
+
+/* A hundred shares would be a hundred GPUs of it. */
+static void a_share_is_no_gpu_of_another_pool(void **state)
+{
+    struct host_of h;
+
+    (void)state;
+    begin_shares(&h, 1);
+    h.second = object(&h, "{'metadata':{'name':'h100','generation':1},'spec':{'nodeSelector':"
+                          "{'sublet.dev/pool':'h100'}}}");
+    stamp(&h, h.second);
+    bind_team(&h, 0, "{'pool':'a100','guarantee':'2'}");
+    check_step(&h, "POST " QUOTA(0) HARD_SHARES("0", "0", "0") "PUT " BINDING(0) " 0\n" POOL_2);
+    check_step(&h, "");
+    assert_str(
+        condition_text(&h, h.bindings[0], "Ready"),
+        "False Invalid a share of this pool is one of nvidia.com/gpu to the host, and so is "
+        "what GPUPool \"h100\" hands out: a ResourceQuota that lets the shares through would "
+        "not bound those. Give its devices another name, by its device plugin and `rename`");
+    h.second = NULL;
+    settle(&h);
+    assert_str(condition_text(&h, h.bindings[0], "Ready"), "True Granted ");
+    arena_free(h.a);
+}
+
 /* --- random histories --- */
 
 static void tenant_acts(struct host_of *h)
@@ -611,15 +673,14 @@ static void an_admin_acts(struct host_of *h)
         h->bindings[i] = NULL;
 }
 
-static void a_process_may_end_between_any_two_writes(void **state)
+static void histories(void (*begin_with)(struct host_of *h, uint64_t seed), uint64_t seeds)
 {
-    (void)state;
-    for (uint64_t seed = 1; seed <= 400; seed++) {
+    for (uint64_t seed = 1; seed <= seeds; seed++) {
         struct host_of h;
         struct buf unused = BUF_INIT(0);
         int rounds = 0;
 
-        begin(&h, seed);
+        begin_with(&h, seed);
         for (int k = 0; k < 15; k++) {
             if (BELOW(&h.random, 3) == 0)
                 an_admin_acts(&h);
@@ -637,6 +698,18 @@ static void a_process_may_end_between_any_two_writes(void **state)
         buf_fini(&unused);
         arena_free(h.a);
     }
+}
+
+static void a_process_may_end_between_any_two_writes(void **state)
+{
+    (void)state;
+    histories(begin, 400);
+}
+
+static void a_process_may_end_between_any_two_writes_of_shares(void **state)
+{
+    (void)state;
+    histories(begin_shares, 200);
 }
 
 int main(void)
@@ -660,6 +733,9 @@ int main(void)
         cmocka_unit_test(what_is_left_of_a_deleted_binding),
         cmocka_unit_test(of_a_pool_that_is_not_bound_nothing_is_let_through),
         cmocka_unit_test(a_process_may_end_between_any_two_writes),
+        cmocka_unit_test(shares_are_bounded_by_what_they_are_of),
+        cmocka_unit_test(a_share_is_no_gpu_of_another_pool),
+        cmocka_unit_test(a_process_may_end_between_any_two_writes_of_shares),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -120,8 +120,7 @@ static void one_manifest_becomes_the_resources_of_the_pool(void **state)
         assert_json(json_path(container, "resources.limits"), want.p);
         assert_json(json_path(container, "resources.requests"), want.p);
         assert_charged(f, host, &choice, share);
-        if (hami)
-            assert_int_equal(vgpu_of_container(container), share);
+        assert_int_equal(vgpu_of_container(vgpu_system(f->config.pools[0].mode), container), share);
         assert_str(json_str_at(host, "spec.schedulerName"), hami ? "hami-scheduler" : "volcano");
         assert_false(
             str_contains(json_text(f->a, json_get(host, "spec")), STR("NVIDIA_VISIBLE_DEVICES")));
