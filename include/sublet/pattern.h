@@ -18,8 +18,8 @@ void pattern_free_all(struct pattern *first); /* memory of the library, not of t
 /* Every use that needs the slower matcher takes one of the budget; without any the pattern holds
  * or not as far as it was tried. */
 bool pattern_holds(struct pattern *p, struct str text, unsigned *budget);
-/* 1: found at or after `from`, 0: not, -1: not known within so many steps. span: from, to; NULL
- * when only the answer matters, which a polynomial matcher then gives for strings up to 4 KiB. */
+/* 1: found at or after `from`, 0: not, -1: not known within so many steps. span: from, to, in a
+ * string of at most 4 KiB; NULL, and from 0, when only the answer matters. */
 #define PATTERN_QUICK 300
 #define PATTERN_SLOW  200000
 int pattern_search(struct pattern *p, struct str text, size_t from, unsigned steps, size_t span[2]);

@@ -1,29 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Regular expressions of schemas. They have RE2's syntax (Go's regexp), which runs in linear time;
  * PCRE2 backtracks and accepts more. So this file first refuses everything RE2 would refuse, and
- * matches under limits, with the slower but polynomial matcher where backtracking gave up. Must
- * never let a tenant's pattern block the loop. Source of the syntax: Go's regexp/syntax. */
+ * matches under limits, with the slower matcher that follows all states at once where backtracking
+ * gave up or would begin at each place of a long string. Must never let a tenant's pattern block
+ * the loop. Source of the syntax: Go's regexp/syntax. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
 #include "version.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <string.h>
 
-#define QUICK_LIMIT 5000   /* steps of every match */
-#define SLOW_LIMIT  200000 /* steps of a match that is charged to the budget */
-#define SLOW_BYTES  4096   /* longest string for the polynomial matcher */
-#define MAX_REPEAT  1000
-#define MAX_OPEN    200
-#define FLAGS       (PCRE2_UTF | PCRE2_DOLLAR_ENDONLY | PCRE2_NEVER_BACKSLASH_C)
+#define QUICK_LIMIT  5000 /* steps of the backtracking matcher, each of which may read all of ... */
+#define QUICK_BYTES  500000 /* ... the string: their product */
+#define SHORT_BYTES  128    /* it begins anew at each place of a string: only of such */
+#define SPAN_BYTES   4096   /* longest string in which a place is searched */
+#define SQUARE_BYTES 500000000
+#define MAX_REPEAT   1000
+#define MAX_OPEN     200
+#define FLAGS        (PCRE2_UTF | PCRE2_DOLLAR_ENDONLY | PCRE2_NEVER_BACKSLASH_C)
 
 struct pattern {
     struct pattern *next;
     const char *text;
     size_t n;
-    pcre2_code *code; /* NULL until first needed */
-    bool broken;
+    pcre2_code *code;   /* NULL until first needed */
+    pcre2_code *search; /* the same from any place, as one that begins at the first; or NULL */
+    bool broken, anchored;
 };
 
 /* --- syntax --- */
@@ -265,37 +270,77 @@ static bool gave_up(int n)
     return n == PCRE2_ERROR_MATCHLIMIT || n == PCRE2_ERROR_HEAPLIMIT || n == PCRE2_ERROR_DEPTHLIMIT;
 }
 
+/* The time of a byte grows with the square of the states: many are for few bytes. bytes: of a unit
+ * of the budget; 0: it is charged nothing. Steps of the library are thirds of an entry. */
+static const struct {
+    int space;
+    size_t bytes;
+} STATES[] = {{200, 0}, {620, 1024}, {2000, 256}};
+
+static int follow(const struct pattern *p, struct str text, unsigned *budget,
+                  pcre2_match_context *limits, pcre2_match_data *data)
+{
+    const pcre2_code *code = p->anchored ? p->code : p->search;
+    int space[2000], n = PCRE2_ERROR_DFA_WSSIZE;
+
+    for (size_t i = 0; code && i < COUNT(STATES) && n == PCRE2_ERROR_DFA_WSSIZE; i++) {
+        unsigned units = STATES[i].bytes ? 1 + (unsigned)(text.n / STATES[i].bytes) : 0;
+
+        if (units > *budget)
+            break;
+        *budget -= units;
+        n = pcre2_dfa_match(code, (PCRE2_SPTR)(text.p ? text.p : ""), text.n, 0, PCRE2_DFA_SHORTEST,
+                            data, limits, space, (size_t)STATES[i].space);
+    }
+    return n;
+}
+
 static int match(const struct pattern *p, struct str text, unsigned *budget)
 {
-    int space[2000], n;
+    size_t steps = 20 + QUICK_BYTES / (text.n + 1);
     pcre2_match_context *limits = pcre2_match_context_create(NULL);
     pcre2_match_data *data = pcre2_match_data_create(1, NULL);
-    PCRE2_SPTR subject = (PCRE2_SPTR)(text.p ? text.p : "");
+    int n = PCRE2_ERROR_MATCHLIMIT;
 
     pcre2_set_heap_limit(limits, 4096);
-    pcre2_set_match_limit(limits, QUICK_LIMIT);
-    n = pcre2_match(p->code, subject, text.n, 0, 0, data, limits);
-    if (gave_up(n) && *budget) {
-        (*budget)--;
-        pcre2_set_match_limit(limits, SLOW_LIMIT);
-        n = text.n <= SLOW_BYTES ? pcre2_dfa_match(p->code, subject, text.n, 0, PCRE2_DFA_SHORTEST,
-                                                   data, limits, space, 2000)
-                                 : pcre2_match(p->code, subject, text.n, 0, 0, data, limits);
+    pcre2_set_match_limit(limits, steps < QUICK_LIMIT ? (uint32_t)steps : QUICK_LIMIT);
+    if (p->anchored || text.n <= SHORT_BYTES)
+        n = pcre2_match(p->code, (PCRE2_SPTR)(text.p ? text.p : ""), text.n, 0, 0, data, limits);
+    if (gave_up(n)) {
+        pcre2_set_match_limit(limits, QUICK_LIMIT);
+        n = follow(p, text, budget, limits, data);
     }
     pcre2_match_data_free(data);
     pcre2_match_context_free(limits);
     return n;
 }
 
-static bool ready(struct pattern *p)
+/* \E ends a \Q that the pattern leaves open, and is nothing otherwise. */
+static void prepare(struct pattern *p)
 {
+    static const char before[] = "^(?s:.)*?(?:", after[] = "\\E)";
+    struct buf b = BUF_INIT(0);
+    uint32_t options = 0;
     int code;
 
-    if (!p->code && !p->broken) {
-        p->code = compile(p->text, p->n, &code);
-        p->broken = !p->code; /* refused with the CRD, or stored by an earlier version of Sublet */
-    }
-    return p->code;
+    p->code = compile(p->text, p->n, &code);
+    p->broken = !p->code; /* refused with the CRD, or stored by an earlier version of Sublet */
+    if (p->broken || pcre2_pattern_info(p->code, PCRE2_INFO_ALLOPTIONS, &options))
+        return;
+    p->anchored = options & PCRE2_ANCHORED;
+    buf_addc(&b, before);
+    buf_add(&b, (struct str){p->text, p->n});
+    buf_addc(&b, after);
+    if (!p->anchored)
+        p->search = compile(b.p, b.n, &code);
+    buf_fini(&b);
+}
+
+static bool ready(struct pattern *p)
+{
+    if (!p->code && !p->broken)
+        prepare(p);
+    return !p->broken;
 }
 
 bool pattern_holds(struct pattern *p, struct str text, unsigned *budget)
@@ -303,29 +348,38 @@ bool pattern_holds(struct pattern *p, struct str text, unsigned *budget)
     return !ready(p) || match(p, text, budget) >= 0;
 }
 
-int pattern_search(struct pattern *p, struct str text, size_t from, unsigned steps, size_t span[2])
+/* Where: only backtracking says it, and it begins anew at each place, so that its time grows with
+ * the square of the length. */
+static int find(const struct pattern *p, struct str text, size_t from, unsigned steps,
+                size_t span[2])
 {
-    bool polynomial = !span && steps >= PATTERN_SLOW && text.n <= SLOW_BYTES;
-    PCRE2_SPTR subject = (PCRE2_SPTR)(text.p ? text.p : "");
-    int space[2000], n;
-
-    if (!ready(p))
-        return -1;
-
+    size_t most = 20 + SQUARE_BYTES / (text.n * text.n + 1);
     pcre2_match_context *limits = pcre2_match_context_create(NULL);
     pcre2_match_data *data = pcre2_match_data_create(1, NULL);
+    int n = PCRE2_ERROR_MATCHLIMIT;
 
     pcre2_set_heap_limit(limits, 4096);
-    pcre2_set_match_limit(limits, steps);
-    n = polynomial ? pcre2_dfa_match(p->code, subject, text.n, from, PCRE2_DFA_SHORTEST, data,
-                                     limits, space, 2000)
-                   : pcre2_match(p->code, subject, text.n, from, 0, data, limits);
-    if (n >= 0 && span) {
+    pcre2_set_match_limit(limits, steps < most ? steps : (uint32_t)most);
+    if (text.n <= SPAN_BYTES)
+        n = pcre2_match(p->code, (PCRE2_SPTR)(text.p ? text.p : ""), text.n, from, 0, data, limits);
+    if (n >= 0) {
         span[0] = pcre2_get_ovector_pointer(data)[0];
         span[1] = pcre2_get_ovector_pointer(data)[1];
     }
     pcre2_match_data_free(data);
     pcre2_match_context_free(limits);
+    return n;
+}
+
+int pattern_search(struct pattern *p, struct str text, size_t from, unsigned steps, size_t span[2])
+{
+    unsigned budget = steps / PATTERN_QUICK;
+    int n;
+
+    if (!ready(p))
+        return -1;
+    assert(span || !from);
+    n = span ? find(p, text, from, steps, span) : match(p, text, &budget);
     return n >= 0 ? 1 : n == PCRE2_ERROR_NOMATCH ? 0 : -1;
 }
 
@@ -333,6 +387,7 @@ void pattern_free_all(struct pattern *first)
 {
     for (; first; first = first->next) {
         pcre2_code_free(first->code);
-        first->code = NULL;
+        pcre2_code_free(first->search);
+        first->code = first->search = NULL;
     }
 }

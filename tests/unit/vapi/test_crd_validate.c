@@ -147,6 +147,74 @@ static void test_patterns_end(void **state)
     buf_fini(&b);
 }
 
+struct many {
+    struct arena *a;
+    struct buf schema, object, old;
+    struct field_errors errors;
+};
+
+static void validate_many(struct many *m)
+{
+    cJSON *schema, *object, *old = NULL;
+    struct crd_version *v;
+
+    m->a = arena_new(0);
+    assert_int_equal(json_parse(m->a, buf_str(&m->schema), &schema, NULL), 0);
+    assert_int_equal(json_parse(m->a, buf_str(&m->object), &object, NULL), 0);
+    if (m->old.n)
+        assert_int_equal(json_parse(m->a, buf_str(&m->old), &old, NULL), 0);
+    v = crd_version_of(schema);
+    field_errors_init(&m->errors, m->a);
+    crd_validate(v, &m->errors, object, old);
+    crd_version_drop(v);
+}
+
+static void drop_many(struct many *m)
+{
+    buf_fini(&m->schema);
+    buf_fini(&m->object);
+    buf_fini(&m->old);
+    arena_free(m->a);
+}
+
+/* A long string: a match that begins at each place of it, or reads all of it at each step, would
+ * take hours. */
+static void test_patterns_of_long_strings_end(void **state)
+{
+    static const struct {
+        const char *pattern, *end;
+        bool holds;
+    } cases[] = {{"a*[bc]", "", false},
+                 {"a*[bc]", "b", true},
+                 {"xyz$", "xyz", true},
+                 {"xyz$", "xyzx", false},
+                 {"\\\\Qx|y", "x|y", true},
+                 {"\\\\Qx|y", "xy", false},
+                 {"(?i)END|other", "end", true},
+                 {"^(?:a*[bc]|a)*$", "", true},
+                 {"^(?:a*[bc]|a)*$", "d", false},
+                 {"^b|a*[bc]", "", false},
+                 {"a{200}[bc]", "", false},
+                 {"^(a|aa){1,900}b", "", false},
+                 {"^a+$", "", true}};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct many m = {.schema = BUF_INIT(0), .object = BUF_INIT(0), .old = BUF_INIT(0)};
+
+        buf_printf(&m.schema,
+                   "{\"type\":\"object\",\"properties\":{\"spec\":{\"pattern\":\"%s\"}}}",
+                   cases[i].pattern);
+        buf_addc(&m.object, "{\"spec\":\"");
+        for (int k = 0; k < 500000; k++)
+            buf_char(&m.object, 'a');
+        buf_printf(&m.object, "%s\"}", cases[i].end);
+        validate_many(&m);
+        assert_int_equal(m.errors.n, !cases[i].holds);
+        drop_many(&m);
+    }
+}
+
 /* Each of many strings would take as long as it may: the budget is of the whole object. */
 static void test_patterns_have_a_budget(void **state)
 {
@@ -255,36 +323,6 @@ static void add_many(struct buf *b, int n, const char *before, const char *after
 {
     for (int i = 0; i < n; i++)
         buf_printf(b, "%s%s%d%s", i ? "," : "", before, i, after);
-}
-
-struct many {
-    struct arena *a;
-    struct buf schema, object, old;
-    struct field_errors errors;
-};
-
-static void validate_many(struct many *m)
-{
-    cJSON *schema, *object, *old = NULL;
-    struct crd_version *v;
-
-    m->a = arena_new(0);
-    assert_int_equal(json_parse(m->a, buf_str(&m->schema), &schema, NULL), 0);
-    assert_int_equal(json_parse(m->a, buf_str(&m->object), &object, NULL), 0);
-    if (m->old.n)
-        assert_int_equal(json_parse(m->a, buf_str(&m->old), &old, NULL), 0);
-    v = crd_version_of(schema);
-    field_errors_init(&m->errors, m->a);
-    crd_validate(v, &m->errors, object, old);
-    crd_version_drop(v);
-}
-
-static void drop_many(struct many *m)
-{
-    buf_fini(&m->schema);
-    buf_fini(&m->object);
-    buf_fini(&m->old);
-    arena_free(m->a);
 }
 
 /* Each member of a large object, in another order than before: by a look at each pair it would be
@@ -461,6 +499,7 @@ int main(void)
         cmocka_unit_test(test_recorded),
         cmocka_unit_test(test_ratcheting),
         cmocka_unit_test(test_patterns_end),
+        cmocka_unit_test(test_patterns_of_long_strings_end),
         cmocka_unit_test(test_patterns_have_a_budget),
         cmocka_unit_test(test_steps_have_a_budget),
         cmocka_unit_test(test_levels_do_not_multiply),
