@@ -2,8 +2,9 @@
 /* `sublet check --host`: a series of checks, each a request and findings from its answer. To add
  * one, add a row to LOOKS. Must never change anything on the host, and never take what is not
  * readable for missing.
+ * Over a thousand lines: every row of LOOKS has a judgement of its own, which shares nothing.
  *
- *   version --answered--> rights, one by one --> LOOKS, one by one --> finished
+ *   version --answered--> rights, one by one --> LOOKS, one by one --> further Secrets --> finished
  *      '--no connection, 401--> finished */
 #include "engine.h"
 
@@ -63,7 +64,7 @@ struct check {
     cJSON *cluster_queues;      /* of our LocalQueues: its name: that of the LocalQueue */
     struct str trouble;         /* why the host cannot be used at all */
     const struct right *rights; /* RIGHTS, and those of configured kinds */
-    size_t n_rights, right, look;
+    size_t n_rights, right, look, secret;
     struct str verbs;    /* of that right, not reviewed yet */
     struct buf lacking;  /* verbs of it that are denied */
     bool unsure, closed; /* unsure: a review failed */
@@ -579,16 +580,21 @@ static bool is_alias(const cJSON *service)
                   json_str_at(service, "metadata.name"));
 }
 
+static const cJSON *item_of(const cJSON *list, struct str name)
+{
+    json_each(one, json_get(list, "items"))
+    {
+        if (str_eq(json_str_at(one, "metadata.name"), name))
+            return one;
+    }
+    return NULL;
+}
+
 static void judge_alias(struct check *c, const cJSON *list, struct str name, struct str source)
 {
     const char *what = arena_printf(c->arena, "service %.*s", STR_F(name)).p;
-    const cJSON *found = NULL;
+    const cJSON *found = item_of(list, name);
 
-    json_each(service, json_get(list, "items"))
-    {
-        if (str_eq(json_str_at(service, "metadata.name"), name))
-            found = service;
-    }
     if (found && !is_alias(found))
         report(c, HOST_FINDING_WARNING, what,
                arena_printf(c->arena,
@@ -603,6 +609,55 @@ static void judge_alias(struct check *c, const cJSON *list, struct str name, str
 static void judge_aliases(struct check *c, const cJSON *list)
 {
     json_each(source, named_aliases(c)) judge_alias(c, list, json_key(source), json_str(source));
+}
+
+/* --- addresses of kubelets --- */
+
+static cJSON *named_kubelets(struct check *c)
+{
+    cJSON *ret = json_new_object(c->arena);
+
+    for (int64_t i = 0; i < c->config->kubelet_addresses; i++)
+        json_set_str(
+            c->arena, ret,
+            arena_printf(c->arena, "%.*s-kubelet-%lld", STR_F(c->config->name), (long long)i).p,
+            STR(""));
+    return ret;
+}
+
+/* Why no node can have it; NULL: one can. */
+static const char *wrong_kubelet(const cJSON *service)
+{
+    struct str ip = json_str_at(service, "spec.clusterIP");
+
+    if (!service)
+        return "does not exist: the chart makes it, and a node has no address without it";
+    if (!ip.n || str_eqc(ip, "None"))
+        return "has no cluster IP: a node has no address by it";
+    json_each(port, json_path(service, "spec.ports"))
+    {
+        if (json_i64_at(port, "port", 0) == 10250)
+            return NULL;
+    }
+    return "has no port 10250, where clients expect a kubelet";
+}
+
+static void judge_kubelets(struct check *c, const cJSON *list)
+{
+    size_t good = 0;
+
+    json_each(name, named_kubelets(c))
+    {
+        const char *why = wrong_kubelet(item_of(list, json_key(name)));
+
+        good += !why;
+        if (why)
+            report(c, HOST_FINDING_WARNING, arena_printf(c->arena, "service %s", name->string).p,
+                   str_c(why));
+    }
+    report(c, good ? HOST_FINDING_OK : HOST_FINDING_WARNING, "kubelet services",
+           arena_printf(c->arena, "%zu of %lld can be the address of a node", good,
+                        (long long)c->config->kubelet_addresses));
 }
 
 /* --- queues of Kueue --- */
@@ -782,6 +837,7 @@ static const struct look {
     {"runtime classes", "/apis/node.k8s.io/v1", "/runtimeclasses", false, judge_runtimes,
      named_runtimes},
     {"services", "/api/v1", "/services", true, judge_aliases, named_aliases},
+    {"kubelet services", "/api/v1", "/services", true, judge_kubelets, named_kubelets},
     {"queues", KUEUE_API, "/localqueues", true, judge_queues, named_queues},
     {"cluster queues", KUEUE_API, "/clusterqueues", false, judge_cluster_queues,
      named_cluster_queues},
@@ -827,11 +883,71 @@ static void look(struct check *c)
     const struct look *l = &LOOKS[c->look];
     struct str ns = c->config->host_namespace;
 
+    if (l->judge == judge_kubelets && c->config->service_namespace.n)
+        ns = c->config->service_namespace;
     send_request(c, "GET",
                  arena_printf(c->arena, "%s%s%.*s%s", l->root,
                               l->in_namespace ? "/namespaces/" : "",
                               STR_F(l->in_namespace ? ns : STR("")), l->path),
                  STR_NULL, on_looked);
+}
+
+/* --- further Secrets with the kubeconfig --- */
+
+static struct str secret_state(const struct check *c, const cJSON *secret)
+{
+    const cJSON *meta = json_get(secret, "metadata");
+    struct str given = json_str(json_get(json_get(meta, "annotations"), "sublet.dev/kubeconfig"));
+    struct str made = json_str(json_get(json_get(meta, "labels"), "app.kubernetes.io/instance"));
+    struct str by = json_str(json_get(json_get(meta, "labels"), "app.kubernetes.io/managed-by"));
+
+    if (!str_eq(given, c->config->name) &&
+        !(str_eqc(by, "sublet") && str_eq(made, c->config->name)))
+        return STR_NULL;
+    return json_count(json_get(secret, "data")) ? STR("exists, and holds a kubeconfig")
+                                                : STR("exists, and is to be filled in");
+}
+
+static void on_secret(void *ctx, const struct host_answer *answer, const struct err *err)
+{
+    struct check *c = ctx;
+    const struct config_kubeconfig *one = &c->config->kubeconfigs[c->secret++];
+    bool here = !one->ns.n || str_eq(one->ns, c->config->host_namespace);
+    const char *what = arena_printf(c->arena, "secret %.*s", STR_F(one->name)).p;
+    cJSON *secret = read_body(c, answer);
+    struct str state = secret && !err ? secret_state(c, secret) : STR_NULL;
+
+    if (state.p)
+        report(c, HOST_FINDING_OK, what, state);
+    else if (err && err->kind == &ERR_NOT_FOUND)
+        report(c, here ? HOST_FINDING_OK : HOST_FINDING_WARNING, what,
+               here ? STR("does not exist yet: the virtual cluster makes it")
+                    : STR("does not exist: the chart makes it, and no kubeconfig is there "
+                          "without it"));
+    else if (err && err->kind == &ERR_FORBIDDEN)
+        report(c, HOST_FINDING_WARNING, what,
+               STR("may not be read with these credentials: not checked"));
+    else if (err)
+        report(c, HOST_FINDING_WARNING, what,
+               arena_printf(c->arena, "not checked: %.*s", STR_F(err->message)));
+    else
+        report(c, HOST_FINDING_WARNING, what,
+               arena_printf(c->arena,
+                            "is not made for this virtual cluster, and never written: annotation "
+                            "sublet.dev/kubeconfig: %.*s gives it",
+                            STR_F(c->config->name)));
+    next(c);
+}
+
+static void look_at_secret(struct check *c)
+{
+    const struct config_kubeconfig *one = &c->config->kubeconfigs[c->secret];
+
+    send_request(c, "GET",
+                 arena_printf(c->arena, "/api/v1/namespaces/%.*s/secrets/%.*s",
+                              STR_F(one->ns.n ? one->ns : c->config->host_namespace),
+                              STR_F(one->name)),
+                 STR_NULL, on_secret);
 }
 
 static bool is_needed(struct check *c, const struct look *l)
@@ -848,6 +964,8 @@ static void next(struct check *c)
         review_next(c);
     } else if (c->look < N_LOOKS) {
         look(c);
+    } else if (c->secret < c->config->n_kubeconfigs) {
+        look_at_secret(c);
     } else {
         finish(c);
     }

@@ -256,6 +256,55 @@ def test_check_reviews_the_rights_to_further_kubeconfigs(host, team, tmp_path):
             host.delete_namespace(apart)
 
 
+def test_check_looks_for_addresses_of_kubelets(host, team, tmp_path):
+    """Those that the chart makes, and whether a node can have them."""
+    namespace, kubeconfig = team
+    services = f"/api/v1/namespaces/{namespace}/services"
+
+    def found():
+        return check_host(tmp_path, namespace, kubeconfig, sync={"kubelets": "own", "kubeletAddresses": 3})[1]
+
+    rows = found()
+    assert rows["kubelet services"] == ("warning", "0 of 3 can be the address of a node")
+    assert rows["service research-kubelet-2"][0] == "warning" and "does not exist" in rows["service research-kubelet-2"][1]
+    made = [{"ports": [{"name": "kubelet", "port": 10250}]}, {"ports": [{"port": 443}]},
+            {"clusterIP": "None", "ports": [{"name": "kubelet", "port": 10250}]}]
+    for i, spec in enumerate(made):
+        host.api.post(services, {"metadata": {"name": f"research-kubelet-{i}"}, "spec": spec})
+    rows = found()
+    assert rows["kubelet services"] == ("ok", "1 of 3 can be the address of a node") and "service research-kubelet-0" not in rows
+    assert rows["service research-kubelet-1"] == ("warning", "has no port 10250, where clients expect a kubelet")
+    assert rows["service research-kubelet-2"] == ("warning", "has no cluster IP: a node has no address by it")
+    for i in range(len(made)):
+        host.api.delete(f"{services}/research-kubelet-{i}")
+
+
+def test_check_looks_for_further_kubeconfigs(host, team, tmp_path):
+    """In another namespace the Secret has to be there, with the annotation that gives it to this virtual cluster."""
+    namespace, _ = team
+    apart = f"k-{os.urandom(3).hex()}"
+    host.create_namespace(apart)
+    secrets = f"/api/v1/namespaces/{apart}/secrets"
+    given = {"kubeconfig": {"additionalSecrets": [{"name": "own"}, {"name": "one", "namespace": apart}]}}
+
+    def one():
+        return check_host(tmp_path, namespace, host.kubeconfig, **given)[1]["secret one"]
+
+    try:
+        found = check_host(tmp_path, namespace, host.kubeconfig, **given)[1]
+        assert found["secret own"] == ("ok", "does not exist yet: the virtual cluster makes it")
+        assert found["secret one"] == ("warning", "does not exist: the chart makes it, and no kubeconfig is there without it")
+        host.api.post(secrets, {"metadata": {"name": "one"}})
+        assert one() == ("warning", "is not made for this virtual cluster, and never written: annotation "
+                                    "sublet.dev/kubeconfig: research gives it")
+        host.api.patch(f"{secrets}/one", {"metadata": {"annotations": {"sublet.dev/kubeconfig": "research"}}})
+        assert one() == ("ok", "exists, and is to be filled in")
+        host.api.patch(f"{secrets}/one", {"data": {"value": "YQ=="}})
+        assert one() == ("ok", "exists, and holds a kubeconfig")
+    finally:
+        host.delete_namespace(apart)
+
+
 def test_the_chart_lets_every_method_through_proxies(team, tenant):
     """OPTIONS has the empty verb, which the chart's Role has to name."""
     namespace, kubeconfig = team
