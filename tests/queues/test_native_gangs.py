@@ -4,11 +4,13 @@ import json
 
 import pytest
 
-from testenv import binaries, eventually
+from testenv import UNSET, binaries, eventually
 from testenv.api import ApiError
+from testenv.helm import Helm
 from testenv.host import HostCluster
 from testenv.nodes import pool_config
 
+import test_host_fence as fence
 from test_gangs import SIZE, gang, pods_of
 from test_schedulers import waiting
 from test_tenant import host_pod, pod, running
@@ -124,3 +126,43 @@ def test_a_host_without_them(tenant, real_host):
     assert [p["metadata"]["annotations"]["sublet.dev/name"] for p in vc.host_pods()] == ["alone"]
     k("delete", "job", "train", "--timeout=60s")
     k("delete", "pod", "alone", "--timeout=60s")
+
+
+def test_the_host_fence_knows_its_groups(gang_host, tmp_path, monkeypatch):
+    """A stolen token makes no group of another name or kind, and no pod that is in one."""
+    monkeypatch.setattr(fence, "values_of", lambda on: {
+        "namespaceCheck": False, "persistence": {"enabled": False}, "hostFence": {"enabled": on}, "config": config()})
+    side = fence.Side(gang_host, Helm(tmp_path, gang_host.kubeconfig), True)
+
+    def fenced():
+        with pytest.raises(ApiError, match="host fence"):
+            side.api.post(side.path("endpoints"), {"metadata": {"name": "x"}}, dryRun="All")
+        return True
+
+    eventually(fenced, 60, "the policies", also=UNSET)
+    eventually(lambda: side.api.get(side.path("serviceaccounts", "research-pods")), 30, "the account of pods")
+    path, own = GROUPS.format(side.namespace), fence.group_name(side.namespace)
+
+    def group(name, **spec):
+        return {"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup", "metadata": {**fence.metadata("train"), "name": name},
+                "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}, **spec}}
+
+    def refused(why, path, body):
+        with pytest.raises(ApiError, match=why):
+            side.api.post(path, body, dryRun="All")
+
+    refused("metadata.name: not a group of this virtual cluster", path, group(fence.group_name("team-other")))
+    refused("a group starts together", path, group(own, schedulingPolicy={"basic": {}}))
+    refused("a group starts together", path, group(own, disruptionMode={"all": {}}))
+    gang_host.api.post("/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": "others"}, "value": 5})
+    refused("spec.priorityClassName: a class that no bound pool has", path, group(own, priorityClassName="others"))
+    refused("spec: a field that is not sent", path, group(own, workloadRef={"workloadName": "w", "templateName": "t"}))
+    side.api.post(path, group(own))
+    side.api.patch(f"{path}/{own}", {"spec": {"schedulingPolicy": {"gang": {"minCount": 3}}}})
+
+    def grouped(name):
+        return fence.change(fence.pod(), "spec.schedulingGroup", {"podGroupName": name})
+
+    side.api.post(side.path("pods"), grouped(own), dryRun="All")
+    refused("spec.schedulingGroup: not a group of this virtual cluster", side.path("pods"), grouped(fence.group_name("team-other")))
+    side.api.delete(f"{path}/{own}")
