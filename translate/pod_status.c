@@ -5,7 +5,9 @@
 
 #include <string.h>
 
+#include <sublet/json_build.h>
 #include <sublet/object.h>
+#include <sublet/translate_gang.h>
 
 #include "shape.h"
 
@@ -312,6 +314,28 @@ static void add_own(struct up *u, cJSON *status)
         object_add(u->arena, status, STR("resourceClaimStatuses"), json_copy(u->arena, claims));
 }
 
+/* The scheduler of the host does not look at pods of a gang of Kubernetes itself before all of it
+ * are there (PreEnqueue of its plugin GangScheduling), and has no condition for it. */
+static void add_wait_for_gang(struct up *u, cJSON *status)
+{
+    const cJSON *have = json_path(u->host_pod, "status.conditions");
+    cJSON *list, *condition;
+
+    if (!translate_gang_of_host_pod(u->host_pod, SCHEDULER_NATIVE).n ||
+        json_str_at(u->host_pod, "spec.nodeName").n || condition_find(have, STR("PodScheduled")) ||
+        !str_eqc(json_str_at(u->host_pod, "status.phase"), "Pending"))
+        return;
+    list = json_get(status, "conditions");
+    list = list ? list : json_set(u->arena, status, "conditions", json_new_array(u->arena));
+    condition = json_append(
+        list, json_object(u->arena, JSON("type", "PodScheduled"), JSON("status", "False"),
+                          JSON("lastTransitionTime",
+                               json_str_at(u->host_pod, "metadata.creationTimestamp")),
+                          JSON("reason", "Unschedulable"),
+                          JSON("message", "waiting for the other pods of its gang")));
+    json_set(u->arena, condition, "lastProbeTime", json_new_null(u->arena));
+}
+
 cJSON *translate_pod_status_up(struct arena *a, const struct translate_tenant *t,
                                const cJSON *host_pod, const cJSON *vpod, bool applied)
 {
@@ -343,6 +367,7 @@ cJSON *translate_pod_status_up(struct arena *a, const struct translate_tenant *t
         if (made)
             object_add(a, ret, str_c(FIELDS[i].key), made);
     }
+    add_wait_for_gang(&u, ret);
     resources_up(&u, ret);
     add_own(&u, ret);
     return json_equal(ret, json_get(vpod, "status")) ? NULL : ret;

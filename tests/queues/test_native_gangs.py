@@ -93,7 +93,7 @@ def test_it_follows_parallelism(vc):
 
 
 def test_a_pod_waits_for_the_others(vc):
-    """Fewer pods than the gang is of: the scheduler does not even try, and says nothing of it."""
+    """Fewer pods than the gang is of: the scheduler does not even try, and says nothing of it; the tenant's pod does."""
     k = vc.kubectl
     k.apply({"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "half"}, "spec": {
         "replicas": 1, "selector": {"matchLabels": {"app": "half"}}, "template": {
@@ -104,7 +104,8 @@ def test_a_pod_waits_for_the_others(vc):
     assert held["spec"]["schedulingGroup"] and sizes(vc) == [2]
     k.apply(pod("later", 1))
     running(k, "later")
-    assert "nodeName" not in host_pod(vc, name)["spec"] and waiting(k, name) is None
+    assert "nodeName" not in host_pod(vc, name)["spec"]
+    assert waiting(k, name) == "waiting for the other pods of its gang"
     k("scale", "replicaset", "half", "--replicas=2")
     for name in eventually(lambda: (lambda n: n if len(n) == 2 else None)(k.names("pods", "-l", "app=half")), 60, "two pods"):
         running(k, name)

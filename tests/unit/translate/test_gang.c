@@ -285,6 +285,34 @@ static void of_a_native_group_the_size_alone_changes(void **state)
                 "{spec: {schedulingPolicy: {gang: {minCount: 2}}}}");
 }
 
+/* What the scheduler says goes before, and a pod that is in no group says nothing. */
+static void an_incomplete_native_gang_says_so(void **state)
+{
+    struct fixture *f = *state;
+    const cJSON *vpod = pod(f, "labels: {a: b}", "nvidia.com/b200");
+    char gang[64];
+    cJSON *host, *up;
+
+    translate_gang_name(&f->tenant, STR("native"), SCHEDULER_NATIVE, STR("ml"), STR("j"), 0, gang);
+    host = down(f, vpod, gang);
+    json_set_str(f->a, json_get(host, "metadata"), "creationTimestamp",
+                 STR("2026-01-01T00:00:00Z"));
+    json_set(f->a, host, "status", doc(f, "{phase: Pending, qosClass: BestEffort}"));
+    up = translate_pod_status_up(f->a, &f->tenant, host, vpod, true);
+    assert_json(json_get(up, "conditions"),
+                "[{type: PodScheduled, status: 'False', lastTransitionTime: "
+                "'2026-01-01T00:00:00Z', reason: Unschedulable, message: waiting for the other "
+                "pods of its gang, lastProbeTime: null}]");
+    json_set(f->a, json_get(host, "status"), "conditions",
+             doc(f, "[{type: PodScheduled, status: 'True'}]"));
+    up = translate_pod_status_up(f->a, &f->tenant, host, vpod, true);
+    assert_json(json_get(up, "conditions"), "[{type: PodScheduled, status: 'True'}]");
+    host = down(f, vpod, "");
+    json_set(f->a, host, "status", doc(f, "{phase: Pending, qosClass: BestEffort}"));
+    up = translate_pod_status_up(f->a, &f->tenant, host, vpod, true);
+    assert_null(json_get(up, "conditions"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -295,6 +323,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(each_scheduler_has_its_keys, setup, teardown),
         cmocka_unit_test_setup_teardown(a_pod_group_has_fields_of_ours, setup, teardown),
         cmocka_unit_test_setup_teardown(of_a_native_group_the_size_alone_changes, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_incomplete_native_gang_says_so, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
