@@ -351,6 +351,7 @@ static void make_parts(struct syncer *s)
     s->streams = sync_streams_new();
     s->devices = sync_devices_new(s);
     s->rejections = sync_rejections_new();
+    s->webhooks = sync_webhooks_new(s);
     s->mirrors = sync_mirrors_new(s);
     s->aliases = sync_aliases_new(s);
     s->defer = NEW(uv_timer_t);
@@ -482,6 +483,7 @@ static void on_defer_closed(uv_handle_t *handle)
     s->streams = sync_streams_free(s->streams);
     s->devices = sync_devices_free(s->devices);
     s->rejections = sync_rejections_free(s->rejections);
+    s->webhooks = sync_webhooks_free(s->webhooks);
     s->mirrors = sync_mirrors_free(s->mirrors);
     s->aliases = sync_aliases_free(s->aliases);
     arena_free(s->arena);
@@ -547,6 +549,7 @@ static void on_lease_released(void *ctx)
     sync_gangs_stop(s->gangs);
     host_stop(s->host);
     s->open_parts++;
+    s->open_parts += (unsigned)sync_webhooks_close(s->webhooks, on_controller_closed, s);
     s->open_parts += (unsigned)sync_mirrors_close(s->mirrors, on_controller_closed, s);
     s->open_parts += (unsigned)sync_aliases_close(s->aliases, on_controller_closed, s);
     s->open_parts += (unsigned)sync_gangs_close(s->gangs, on_controller_closed, s);

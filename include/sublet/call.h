@@ -78,7 +78,8 @@ struct call {
     vapi_done_cb done; /* in-process */
     void *done_ctx;
     void (*admitted)(void *done_ctx, const cJSON *object); /* of vapi_try_create() */
-    void *state;                                           /* owned by the handler */
+    const char *controller; /* in-process: its own name; webhooks see what it creates. NULL: none */
+    void *state;            /* owned by the handler */
     /* The client disconnected: release c, the frame frees it when this returns; NULL: finish, the
      * answer is dropped. */
     void (*cancel)(struct call *call);
@@ -113,7 +114,6 @@ void call_end(struct call *c);
 /* A handler that streams by itself (proxy.c) calls it when it begins; call_begin() does. */
 void call_streams(struct call *c, int status);
 
-/* Shared by handlers. */
 /* err (INVALID etc.) as a metav1.Status, as a tree or as JSON. */
 cJSON *status_tree(struct arena *a, const struct err *err);
 /* The inverse of status_tree(), for the answer of another server. */

@@ -11,6 +11,21 @@
 struct proxy;
 struct resource;
 
+/* A review for a webhook of the tenant's (webhook.h), by its Service or by a URL. */
+struct vapi_webhook {
+    struct str ns, service; /* empty: url */
+    int64_t port;
+    struct str url;  /* "https://host[:port]/path" */
+    struct str path; /* of a Service, with a query: "/validate?timeout=10s" */
+    struct str ca;   /* PEM; empty: what the system trusts */
+    struct str body;
+    int64_t timeout_ms;
+    size_t most; /* bytes of the answer */
+};
+/* err NULL: the server answered, with whatever status; otherwise its message is why it did not.
+ * body is valid until this returned. */
+typedef void (*vapi_webhook_cb)(void *ctx, int status, struct str body, const struct err *err);
+
 /* What to measure: nodes, or the pods of a namespace (empty: of all). name: this one only. */
 struct vapi_measure {
     bool nodes;
@@ -89,6 +104,10 @@ struct vapi_hooks {
     /* Usage of nodes and pods. done() exactly once, not before returning. NULL: none is known. */
     void (*measure)(void *ctx, const struct vapi_measure *what, vapi_measured_cb done,
                     void *done_ctx);
+    /* Posts a review; copies q. Only to the tenant's own Services, at the address that the host
+     * gave them; never with credentials of this process. done() exactly once, not before returning.
+     * NULL: no webhook can be reached. */
+    void (*webhook)(void *ctx, const struct vapi_webhook *q, vapi_webhook_cb done, void *done_ctx);
     /* Series of the tenant's own GPUs in Prometheus' text format, in its names. done() exactly
      * once; err NULL: body is valid until done() returned. NULL: there is no /metrics/dcgm. */
     void (*devices)(void *ctx, void (*done)(void *done_ctx, struct str body, const struct err *err),

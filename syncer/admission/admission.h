@@ -48,5 +48,16 @@ void sync_rejections_warned(struct syncer *s);                   /* one warning 
 void sync_rejections_created(struct syncer *s, struct str pool); /* a pod with its GPUs */
 void sync_rejections_metrics(void *syncer, struct buf *out);     /* for vapi_add_metrics() */
 
+/* --- webhooks.c --- */
+struct sync_webhooks *sync_webhooks_new(struct syncer *s);
+/* See webhook of struct vapi_hooks. */
+void sync_webhooks_send(struct sync_webhooks *w, const struct vapi_webhook *q, vapi_webhook_cb done,
+                        void *ctx);
+/* Answers what is under way. False: there is nothing to close; closed() is not called. */
+bool sync_webhooks_close(struct sync_webhooks *w, void (*closed)(void *ctx), void *ctx);
+struct sync_webhooks *sync_webhooks_free(struct sync_webhooks *w); /* takes NULL */
+/* Is it an address at all, and none of this machine or its link? */
+bool sync_webhook_may_call(struct str address);
+
 /* --- hooks.c --- */
 void sync_hooks_register(struct syncer *s);

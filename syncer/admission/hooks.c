@@ -397,6 +397,13 @@ static void devices(void *ctx, void (*done)(void *done_ctx, struct str body, con
     sync_devices_fetch(s->devices, done, done_ctx);
 }
 
+static void webhook(void *ctx, const struct vapi_webhook *q, vapi_webhook_cb done, void *done_ctx)
+{
+    const struct syncer *s = ctx;
+
+    sync_webhooks_send(s->webhooks, q, done, done_ctx);
+}
+
 static cJSON *gpu_usage(void *ctx, struct arena *a, bool cluster, struct str ns)
 {
     return sync_usage_list(ctx, a, cluster, ns);
@@ -416,7 +423,8 @@ void sync_hooks_register(struct syncer *s)
                                .admit_undo = admit_undo,
                                .quarantine_over = quarantine_over,
                                .connect = connect_host,
-                               .openapi = fetch_openapi};
+                               .openapi = fetch_openapi,
+                               .webhook = webhook};
 
     hooks.gpu_usage = gpu_usage;
     hooks.kubelets = s->config->kubelets;

@@ -46,7 +46,6 @@ struct last_statuses;
 struct events_up;
 struct kubeconfigs;
 struct admits;
-struct mirrors;
 
 struct syncer {
     unsigned magic;
@@ -82,6 +81,7 @@ struct syncer {
     struct streams *streams;
     struct devices *devices;
     struct rejections *rejections;
+    struct sync_webhooks *webhooks;
     struct mirrors *mirrors; /* NULL: nothing of the host is shown by sync.fromHost */
     struct aliases *aliases; /* NULL: no Service has a further name on the host */
     struct lease *lease;

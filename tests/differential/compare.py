@@ -96,8 +96,7 @@ NO_EFFECT = {  # what Sublet says beside upstream's own warnings, of every write
     "NetworkPolicy": "NetworkPolicy has no effect yet: the traffic of pods is not restricted by it",
     "ServiceCIDR": "ServiceCIDR has no effect yet: cluster IPs are the host's",
     **{kind: f"{kind} has no effect yet: {ADMITTED}" for kind in (
-        "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration", "ValidatingAdmissionPolicy",
-        "ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding")},
+        "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding")},
 }
 # Of these it depends on what the object holds.
 PERHAPS = {

@@ -23,6 +23,7 @@
 #include <sublet/kinds.h>
 #include <sublet/pki.h>
 #include <sublet/admission.h>
+#include <sublet/webhook.h>
 #include <sublet/controller.h>
 #include <sublet/crd.h>
 #include <sublet/store_admin.h>
@@ -206,6 +207,7 @@ static void free_api(struct vapi *api)
     api->events = events_free(api->events);
     api->notices = notices_free(api->notices);
     api->admission_memo = admission_memo_free(api->admission_memo);
+    api->webhooks = webhooks_free(api->webhooks);
     api->auth = auth_free(api->auth);
     api->renewals = mem_free(api->renewals);
     api->registry = registry_free(api->registry);

@@ -5,6 +5,7 @@
 #include <sublet/call.h>
 #include <sublet/controller.h>
 #include <sublet/store_quarantine.h>
+#include <sublet/webhook.h>
 
 #include <assert.h>
 #include <stdarg.h>
@@ -85,7 +86,10 @@ static struct op *op_new(struct reconcile *r)
 void reconcile_create(struct reconcile *r, const struct resource *res, struct str ns,
                       const cJSON *o)
 {
-    vapi_create(r->controller->api, res, ns, o, on_answer, op_new(r));
+    const struct controller_def *def = r->controller->def;
+
+    vapi_create_by(r->controller->api, def->reviewed ? def->name : NULL, res, ns, o, on_answer,
+                   op_new(r));
 }
 
 void reconcile_update(struct reconcile *r, const struct resource *res, const cJSON *object)

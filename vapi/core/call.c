@@ -269,6 +269,12 @@ void call_body_expected(const struct call *c, struct str *group, struct str *ver
     }
 }
 
+/* Deletions of a collection are in-process, in the name of its client. */
+bool call_has_webhooks(const struct call *c)
+{
+    return !c->done || c->controller || c->user.groups != USER_INTERNAL.groups;
+}
+
 static void on_warning(void *ctx, struct str text)
 {
     call_warn(ctx, text);

@@ -99,6 +99,8 @@ struct call *call_inside(struct vapi *api, const struct user *user, enum call_ve
                          struct str name, vapi_done_cb done, void *ctx);
 /* The admission of c as operation. */
 void call_admission(struct call *c, enum admission_operation operation, struct admission_call *ret);
+/* Do the tenant's webhooks see this write: a client's, or what a controller creates? */
+bool call_has_webhooks(const struct call *c);
 /* The group, version and kind a body of this call must have (the subresource's where it has one).
  */
 void call_body_expected(const struct call *c, struct str *group, struct str *version,

@@ -8,6 +8,8 @@
 
 #include <assert.h>
 
+#include <sublet/webhook.h>
+
 static const struct subresource *sub_of(const struct resource *r, struct str name)
 {
     const struct subresource *s = name.n ? resource_sub(r, name) : NULL;
@@ -35,9 +37,16 @@ static void set_body(struct call *c, const cJSON *object)
 void vapi_create(struct vapi *api, const struct resource *r, struct str ns, const cJSON *object,
                  vapi_done_cb done, void *ctx)
 {
+    vapi_create_by(api, NULL, r, ns, object, done, ctx);
+}
+
+void vapi_create_by(struct vapi *api, const char *controller, const struct resource *r,
+                    struct str ns, const cJSON *object, vapi_done_cb done, void *ctx)
+{
     struct call *c =
         call_inside(api, &USER_INTERNAL, CALL_CREATE, r, NULL, ns, STR_NULL, done, ctx);
 
+    c->controller = controller;
     set_body(c, object);
     call_run(c);
 }

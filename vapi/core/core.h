@@ -12,7 +12,6 @@
 #include <sublet/clock.h>
 #include <sublet/net.h>
 #include <sublet/read_only.h>
-
 #include "state.h"
 
 #define VAPI_MAGIC     0x5AB1E7A0u
@@ -71,6 +70,7 @@ struct vapi {
     struct controllers *controllers;
     struct net_server *server;
     struct admission_memo *admission_memo;
+    struct webhooks *webhooks; /* NULL until the first write */
     struct events *events;
     struct notices *notices;
     struct expiry *expiry;

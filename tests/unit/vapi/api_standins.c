@@ -13,6 +13,7 @@
 #include <sublet/controller.h>
 #include <sublet/crd.h>
 #include <sublet/kinds.h>
+#include <sublet/webhook.h>
 
 struct standin STANDIN;
 
@@ -581,5 +582,23 @@ const struct kind *const KINDS[] = {
 const char *kinds_stored_problem(struct str resource, const struct store_object *o)
 {
     (void)resource, (void)o;
+    return NULL;
+}
+
+/* No webhooks. */
+bool webhooks_run(enum webhook_phase phase, const struct webhook_review *r, webhook_decode decode,
+                  webhook_done done, void *ctx)
+{
+    (void)phase;
+    (void)r;
+    (void)decode;
+    (void)done;
+    (void)ctx;
+    return false;
+}
+
+struct webhooks *webhooks_free(struct webhooks *w)
+{
+    (void)w;
     return NULL;
 }

@@ -5,7 +5,8 @@
  * pod with a grace period, stays with a deletionTimestamp; any other is removed by the commit. It
  * must never remove an object that still has finalizers.
  *
- *   preconditions -> admission -> plan: KEEP unchanged | MARK (update) | REMOVE -> commit -> answer
+ *   preconditions -> admission -> webhooks -> plan: KEEP unchanged | MARK (update) | REMOVE
+ *         ^--- the object changed meanwhile ---'                          -> commit -> answer
  *
  * Source: apiserver pkg/registry/generic/registry/store.go, pkg/registry/rest/delete.go, and the
  * pod and namespace strategies of k8s.io/kubernetes. */
@@ -21,9 +22,12 @@
 #include <sublet/json_build.h>
 #include <sublet/kinds.h>
 #include <sublet/object.h>
+#include <sublet/webhook.h>
 
 #define ORPHAN     "orphan"
 #define FOREGROUND "foregroundDeletion"
+
+#define MAX_ATTEMPTS 5
 
 enum fate { KEEP, MARK, REMOVE };
 
@@ -36,6 +40,9 @@ struct removal {
     enum fate fate;
     bool marked;     /* object has another deletionTimestamp than old */
     bool unreadable; /* base is unreadable: old only identifies it */
+    bool paused;     /* a webhook was called */
+    enum webhook_phase phase;
+    unsigned attempts;
     const struct store_object *stored;
     struct err err;
 };
@@ -376,19 +383,11 @@ static int remove_now(struct removal *d)
     return commit_object(c, STORE_DELETE, d->object, d->base, d->old, NULL, &d->err);
 }
 
-static void run(struct removal *d)
+static void execute(struct removal *d)
 {
     struct call *c = d->call;
     bool waits = d->base->revision > store_revision(vapi_store(c->api));
 
-    d->object = d->unreadable ? quarantine_stand_in(c->arena, c->resource, d->base)
-                              : vapi_tree(c->arena, d->base);
-    json_set_str(c->arena, d->object, "apiVersion", c->resource->api_version);
-    d->old = json_copy(c->arena, d->object);
-    if (delete_preconditions(c, d->base, &d->err) || admit(d)) {
-        fail(d, &d->err);
-        return;
-    }
     d->fate = plan(d);
     if (d->fate != KEEP) {
         if (d->fate == REMOVE
@@ -403,6 +402,80 @@ static void run(struct removal *d)
         store_on_commit(vapi_store(c->api), on_committed, d);
     else
         answer(d);
+}
+
+static void review(struct removal *d, enum webhook_phase phase);
+
+static void begin(struct removal *d)
+{
+    struct call *c = d->call;
+
+    d->object = d->unreadable ? quarantine_stand_in(c->arena, c->resource, d->base)
+                              : vapi_tree(c->arena, d->base);
+    json_set_str(c->arena, d->object, "apiVersion", c->resource->api_version);
+    d->old = json_copy(c->arena, d->object);
+    if (delete_preconditions(c, d->base, &d->err) || admit(d)) {
+        fail(d, &d->err);
+        return;
+    }
+    if (d->unreadable || !call_has_webhooks(c))
+        execute(d);
+    else
+        review(d, WEBHOOKS_MUTATING);
+}
+
+/* ---- webhooks: mutating ones see a deletion, too, but have nothing to change ---- */
+
+/* The object may have changed in the pause: it is reviewed again, as upstream. */
+static void resume(struct removal *d)
+{
+    struct call *c = d->call;
+    const struct store_object *now =
+        store_latest(vapi_store(c->api), c->resource->storage, c->ns, c->name);
+
+    if (now == d->base || (now && now->revision == d->base->revision)) {
+        execute(d);
+        return;
+    }
+    if (!now || ++d->attempts == MAX_ATTEMPTS) {
+        int failed = now ? commit_modified(c, &d->err) : commit_not_found(c, &d->err);
+
+        assert(failed);
+        fail(d, &d->err);
+        return;
+    }
+    store_object_unref(d->base);
+    d->base = store_object_ref(now);
+    begin(d);
+}
+
+static void on_reviewed(void *ctx, cJSON *object, bool changed, const struct err *err)
+{
+    struct removal *d = ctx;
+
+    assert(d->call->magic == CALL_MAGIC && !object && !changed);
+    if (err)
+        fail(d, err);
+    else if (d->phase == WEBHOOKS_MUTATING)
+        review(d, WEBHOOKS_VALIDATING);
+    else
+        resume(d);
+}
+
+static void review(struct removal *d, enum webhook_phase phase)
+{
+    const struct webhook_review r = {
+        .call = d->call, .operation = ADMISSION_DELETE, .requested = d->requested, .old = d->old};
+
+    d->phase = phase;
+    if (webhooks_run(phase, &r, NULL, on_reviewed, d))
+        d->paused = true;
+    else if (phase == WEBHOOKS_MUTATING)
+        review(d, WEBHOOKS_VALIDATING);
+    else if (d->paused)
+        resume(d);
+    else
+        execute(d);
 }
 
 void delete_warn(struct call *c)
@@ -434,5 +507,5 @@ void call_delete(struct call *c)
     }
     store_object_ref(d->base);
     d->requested = commit_hub(c);
-    run(d);
+    begin(d);
 }

@@ -53,6 +53,20 @@ void write_start(struct call *c, const struct write_plan *plan);
  * (UPDATE). */
 int write_apply_body(struct call *c, cJSON *object, cJSON **ret, struct err *err) MUST_CHECK;
 
+int write_set_defaults(struct call *c, cJSON *object, struct err *err) MUST_CHECK;
+/* The object's name must be the URL's. */
+int write_check_name(const struct call *c, const cJSON *object, struct err *err) MUST_CHECK;
+
+/* hooked.c */
+/* Of a mutating webhook that reads resource `as`: see webhook_decode. */
+int write_decode_hooked(struct call *c, const struct resource *as, cJSON *object,
+                        struct err *err) MUST_CHECK;
+/* What no webhook may set comes from before, the object that it was shown. base NULL: a create. */
+int write_keep_identity(struct call *c, cJSON *object, const cJSON *before,
+                        const struct store_object *base, struct err *err) MUST_CHECK;
+/* A custom resource may have lost its definition in a pause: 404. */
+int write_check_served(const struct call *c, const struct resource *r, struct err *err) MUST_CHECK;
+
 /* commit.c */
 /* Prints object with the next revision and passes it to the store; uid, ns and name are the
  * object's. old: the version it replaces, before: its tree; NULL for a create. *ret (may be NULL)

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * Create, update and patch, as one machine. Every step may fail the call; only ADMIT may wait.
+ * Create, update and patch, as one machine. Every step may fail the call; only HOOK, ADMIT and
+ * REVIEW may wait: for mutating webhooks, the syncer, and validating webhooks.
  *
- *   DECODE -> BASE -> MAKE -> META -> MUTATE -> PREPARE -> VALIDATE -> ADMIT -> CONFIRM -> COMMIT
- *              ^                                                                 |         |
- *              '----- the base changed while a hook of ADMIT waited -------------'      answered
+ *   DECODE -> BASE -> MAKE -> META -> MUTATE -> HOOK -> PREPARE -> VALIDATE
+ *              ^                                                      v
+ *              '--- the base changed meanwhile --- COMMIT <- REVIEW <- CONFIRM <- ADMIT
+ *                                                     '-> answered
  *
  * A step must never change the base's tree, and nothing may be stored that VALIDATE did not
  * check. */
@@ -24,6 +26,7 @@
 #include <sublet/kinds.h>
 #include <sublet/object.h>
 #include <sublet/spelling.h>
+#include <sublet/webhook.h>
 
 #define WRITE_MAGIC    0x37173A9Eu
 #define MAX_ATTEMPTS   5
@@ -35,10 +38,12 @@ enum write_step {
     STEP_MAKE,
     STEP_META,
     STEP_MUTATE,
+    STEP_HOOK,
     STEP_PREPARE,
     STEP_VALIDATE,
     STEP_ADMIT,
     STEP_CONFIRM,
+    STEP_REVIEW,
     STEP_COMMIT,
     N_STEPS
 };
@@ -172,7 +177,7 @@ static enum outcome allow_create_on_update(struct write *w, struct err *err)
 }
 
 /* The object's name must be the URL's. */
-static int check_name(const struct call *c, const cJSON *object, struct err *err)
+int write_check_name(const struct call *c, const cJSON *object, struct err *err)
 {
     struct str name = json_str_at(object, "metadata.name");
 
@@ -209,7 +214,7 @@ static enum outcome step_base(struct write *w, struct err *err)
     if (w->creating)
         return GO_ON;
     if (c->verb == CALL_UPDATE && !w->plan->make &&
-        (check_space(c, err) || check_name(c, c->body, err)))
+        (check_space(c, err) || write_check_name(c, c->body, err)))
         return FAILED;
     w->base = store_latest(vapi_store(c->api), c->resource->storage, c->ns, c->name);
     if (!w->base)
@@ -272,19 +277,18 @@ int write_apply_body(struct call *c, cJSON *object, cJSON **ret, struct err *err
     return c->patch == PATCH_TYPE_APPLY ? 0 : body_check_patched(c, made, err);
 }
 
-static int apply_defaults(struct write *w, struct err *err)
+int write_set_defaults(struct call *c, cJSON *object, struct err *err)
 {
-    const struct resource *r = w->call->resource;
-    struct arena *a = w->call->arena;
-    bool applied = w->call->verb == CALL_PATCH && w->call->patch == PATCH_TYPE_APPLY;
+    const struct resource *r = c->resource;
+    bool applied = c->verb == CALL_PATCH && c->patch == PATCH_TYPE_APPLY;
 
     if (r->crd)
-        return crd_default_written(r->crd, a, w->object, applied)
+        return crd_default_written(r->crd, c->arena, object, applied)
                    ? 0
                    : err_set(err, &ERR_TOO_LARGE,
                              "Request entity too large: the object with its defaults");
-    kinds_defaults(r, a, w->object);
-    schema_default(a, r->schema, r->node, w->object);
+    kinds_defaults(r, c->arena, object);
+    schema_default(c->arena, r->schema, r->node, object);
     return 0;
 }
 
@@ -313,7 +317,7 @@ static enum outcome step_make(struct write *w, struct err *err)
             w->old = vapi_tree(c->arena, w->base);
         commit_hub(c);
     }
-    if (apply_defaults(w, err))
+    if (write_set_defaults(c, w->object, err))
         return FAILED;
     if (c->verb != CALL_PATCH && !w->plan->make)
         audit_request(c, c->resource == w->requested ? w->object : c->body);
@@ -399,7 +403,7 @@ static enum outcome step_meta(struct write *w, struct err *err)
     struct call *c = w->call;
 
     if (vapi_meta_check_namespace(c, c->arena, w->object, err) ||
-        (c->verb != CALL_CREATE && check_name(c, w->object, err)))
+        (c->verb != CALL_CREATE && write_check_name(c, w->object, err)))
         return FAILED;
     if (check_uid(w, err))
         return FAILED;
@@ -423,13 +427,13 @@ static enum outcome step_mutate(struct write *w, struct err *err)
     struct admission_call a;
 
     call_admission(w->call, operation(w), &a);
-    if (admission_mutate(&a, w->object, w->old, err) || apply_defaults(w, err))
+    if (admission_mutate(&a, w->object, w->old, err) || write_set_defaults(w->call, w->object, err))
         return FAILED;
     vapi_meta_dedup_owners(w->call, w->object, true);
     return GO_ON;
 }
 
-/* ---- PREPARE: fields this kind of write cannot change come from the old object ---- */
+/* ---- HOOK: mutating webhooks ---- */
 
 static void take_member(struct arena *a, cJSON *to, const cJSON *from, const char *key)
 {
@@ -440,6 +444,60 @@ static void take_member(struct arena *a, cJSON *to, const cJSON *from, const cha
     else
         json_remove(to, key);
 }
+
+static void write_tick(struct write *w);
+
+static struct webhook_review review_of(const struct write *w)
+{
+    return (struct webhook_review){.call = w->call,
+                                   .operation = operation(w),
+                                   .requested = w->requested,
+                                   .object = w->object,
+                                   .old = w->old,
+                                   .unnamed = w->generates_name};
+}
+
+static void on_hooked(void *ctx, cJSON *object, bool changed, const struct err *err)
+{
+    struct write *w = ctx;
+    const cJSON *before = w->object;
+
+    assert(w->magic == WRITE_MAGIC && w->step == STEP_HOOK);
+    w->object = object;
+    if (err || write_check_served(w->call, w->requested, &w->err) ||
+        (changed && write_keep_identity(w->call, w->object, before, w->base, &w->err))) {
+        fail(w, err ? err : &w->err);
+        return;
+    }
+    vapi_meta_dedup_owners(w->call, w->object, true);
+    w->step++;
+    write_tick(w);
+}
+
+/* Of subresources, those whose body is the object itself. */
+static bool has_webhooks(const struct write *w)
+{
+    static const bool whole[N_SUBRESOURCES] = {[SUB_STATUS] = true,
+                                               [SUB_APPROVAL] = true,
+                                               [SUB_EPHEMERAL_CONTAINERS] = true,
+                                               [SUB_FINALIZE] = true,
+                                               [SUB_RESIZE] = true};
+    const struct call *c = w->call;
+
+    return (!c->sub || whole[c->sub->kind]) && call_has_webhooks(c);
+}
+
+static enum outcome step_hook(struct write *w, struct err *err)
+{
+    struct webhook_review r = review_of(w);
+
+    (void)err;
+    return has_webhooks(w) && webhooks_run(WEBHOOKS_MUTATING, &r, write_decode_hooked, on_hooked, w)
+               ? WAITING
+               : GO_ON;
+}
+
+/* ---- PREPARE: fields this kind of write cannot change come from the old object ---- */
 
 /* A write to /status takes the status from the request and other fields from the old object; some
  * kinds let metadata change, too. Source: the status strategies under pkg/registry, apiextensions'
@@ -612,8 +670,6 @@ static enum outcome step_validate(struct write *w, struct err *err)
 
 /* ---- ADMIT: the syncer's hook, which may wait ---- */
 
-static void write_tick(struct write *w);
-
 static void on_admitted(void *ctx, const struct err *err)
 {
     struct write *w = ctx;
@@ -678,6 +734,42 @@ static enum outcome step_confirm(struct write *w, struct err *err)
 
     call_admission(w->call, operation(w), &a);
     return admission_validate(&a, w->object, w->old, err) ? FAILED : GO_ON;
+}
+
+/* ---- REVIEW: validating webhooks ---- */
+
+/* What was decided before the pause may no longer hold. */
+static int confirm_again(struct write *w, struct err *err)
+{
+    struct admission_call a;
+
+    call_admission(w->call, operation(w), &a);
+    if (write_check_served(w->call, w->requested, err) ||
+        (w->creating && admission_lifecycle(&a, w->object, err)))
+        return -1;
+    return admission_validate(&a, w->object, w->old, err);
+}
+
+static void on_reviewed(void *ctx, cJSON *object, bool changed, const struct err *err)
+{
+    struct write *w = ctx;
+
+    assert(w->magic == WRITE_MAGIC && w->step == STEP_REVIEW && object == w->object && !changed);
+    if (err || confirm_again(w, &w->err)) {
+        fail(w, err ? err : &w->err);
+        return;
+    }
+    w->step++;
+    write_tick(w);
+}
+
+static enum outcome step_review(struct write *w, struct err *err)
+{
+    struct webhook_review r = review_of(w);
+
+    (void)err;
+    return has_webhooks(w) && webhooks_run(WEBHOOKS_VALIDATING, &r, NULL, on_reviewed, w) ? WAITING
+                                                                                          : GO_ON;
 }
 
 /* ---- COMMIT ---- */
@@ -781,10 +873,10 @@ static enum outcome step_commit(struct write *w, struct err *err)
 typedef enum outcome (*step_run)(struct write *w, struct err *err);
 
 static const step_run STEPS[N_STEPS] = {
-    [STEP_DECODE] = step_decode,     [STEP_BASE] = step_base,     [STEP_MAKE] = step_make,
-    [STEP_META] = step_meta,         [STEP_MUTATE] = step_mutate, [STEP_PREPARE] = step_prepare,
-    [STEP_VALIDATE] = step_validate, [STEP_ADMIT] = step_admit,   [STEP_CONFIRM] = step_confirm,
-    [STEP_COMMIT] = step_commit,
+    [STEP_DECODE] = step_decode,   [STEP_BASE] = step_base,         [STEP_MAKE] = step_make,
+    [STEP_META] = step_meta,       [STEP_MUTATE] = step_mutate,     [STEP_HOOK] = step_hook,
+    [STEP_PREPARE] = step_prepare, [STEP_VALIDATE] = step_validate, [STEP_ADMIT] = step_admit,
+    [STEP_CONFIRM] = step_confirm, [STEP_REVIEW] = step_review,     [STEP_COMMIT] = step_commit,
 };
 
 static void write_tick(struct write *w)

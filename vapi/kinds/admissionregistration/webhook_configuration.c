@@ -294,9 +294,6 @@ static const struct column COLUMNS[] = {
     {NULL},
 };
 
-static const struct no_effect NO_EFFECT_MUTATING_WEBHOOK_CONFIGURATION[] = {
-    {NULL, "MutatingWebhookConfiguration", NO_ADMISSION}, {NULL}};
-
 const struct kind KIND_MUTATING_WEBHOOK_CONFIGURATION = {
     RESOURCE("admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration",
              "mutatingwebhookconfigurations", "mutatingwebhookconfiguration"),
@@ -307,11 +304,7 @@ const struct kind KIND_MUTATING_WEBHOOK_CONFIGURATION = {
     .default_rules = DEFAULTS(WEBHOOK),
     .defaults = mutating_defaults,
     .rules = RULES(CONFIGURATION_RULES),
-    .no_effect = NO_EFFECT_MUTATING_WEBHOOK_CONFIGURATION,
 };
-
-static const struct no_effect NO_EFFECT_VALIDATING_WEBHOOK_CONFIGURATION[] = {
-    {NULL, "ValidatingWebhookConfiguration", NO_ADMISSION}, {NULL}};
 
 const struct kind KIND_VALIDATING_WEBHOOK_CONFIGURATION = {
     RESOURCE("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration",
@@ -322,5 +315,4 @@ const struct kind KIND_VALIDATING_WEBHOOK_CONFIGURATION = {
     .resource.columns = COLUMNS,
     .default_rules = DEFAULTS(WEBHOOK),
     .rules = RULES(CONFIGURATION_RULES),
-    .no_effect = NO_EFFECT_VALIDATING_WEBHOOK_CONFIGURATION,
 };

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* POSTs to a tenant's servers, over a transport of their own: its connections are never the host's,
+ * and it knows no credentials. Must never resolve a name, follow a redirect, use a proxy, or keep
+ * more of an answer than the caller allows. */
+#include <sublet/host_post.h>
+
+#include <assert.h>
+#include <sys/queue.h>
+
+#include "curl_impl.h"
+#include "kubeconfig.h"
+
+#define POSTS_MAGIC 0x706f7374u
+#define KEPT        8L /* idle connections */
+
+struct sent {
+    LIST_ENTRY(sent) place;
+    struct host_posts *posts;
+    struct wire *wire;
+    struct curl_slist *connect_to;
+    struct buf body;
+    struct str where; /* "10.0.0.7:443" */
+    char *where_text;
+    host_post_cb done;
+    void *ctx;
+};
+
+struct host_posts {
+    unsigned magic;
+    struct kubeconfig none; /* no server, no credentials */
+    struct transport *transport;
+    LIST_HEAD(, sent) sent;
+    bool stopped;
+    void (*closed)(void *ctx);
+    void *closed_ctx;
+};
+
+struct host_posts *host_posts_new(struct uv_loop_s *loop, const struct clock *clock)
+{
+    struct host_posts *h = NEW(struct host_posts);
+
+    *h = (struct host_posts){.magic = POSTS_MAGIC, .none = {.server = STR("https://webhook")}};
+    LIST_INIT(&h->sent);
+    h->transport = host_curl_transport_new(loop, clock, &h->none);
+    curl_multi_setopt(host_curl_from(h->transport)->multi, CURLMOPT_MAXCONNECTS, KEPT);
+    return h;
+}
+
+/* ---- the answer ---- */
+
+static void finish(struct sent *s, int status, const struct err *err)
+{
+    struct buf body = s->body;
+
+    LIST_REMOVE(s, place);
+    s->done(s->ctx, status, buf_str(&body), err);
+    curl_slist_free_all(s->connect_to);
+    buf_fini(&body);
+    mem_free(s->where_text);
+    mem_free(s);
+}
+
+static void on_data(void *ctx, struct str bytes)
+{
+    struct sent *s = ctx;
+    struct err err;
+
+    assert(s->posts->magic == POSTS_MAGIC);
+    buf_add(&s->body, bytes);
+    if (!s->body.failed)
+        return;
+    host_curl_wire_free(s->wire);
+    err_init(&err, NULL);
+    err_set(&err, &ERR_TOO_LARGE, "the answer has more than %zu bytes", s->body.limit);
+    buf_clear(&s->body);
+    finish(s, 0, &err);
+}
+
+static void explain(const struct sent *s, const struct wire_failure *f, struct err *err)
+{
+    const struct err_kind *kind = &ERR_UNAVAILABLE;
+
+    if (f->trouble == HOST_TIMEOUT)
+        err_set(err, &ERR_TIMEOUT, "context deadline exceeded");
+    else if (f->trouble == HOST_REFUSED)
+        err_set(err, kind, "dial tcp %.*s: connect: connection refused", STR_F(s->where));
+    else if (f->trouble == HOST_TLS)
+        err_set(err, kind, "tls: failed to verify certificate: %.*s", STR_F(f->detail));
+    else
+        err_set(err, kind, "%s: %.*s", f->text, STR_F(f->detail));
+}
+
+static void on_end(void *ctx, int status, int64_t retry_after_s, const struct wire_failure *failure)
+{
+    struct sent *s = ctx;
+    struct err err;
+
+    (void)retry_after_s;
+    assert(s->posts->magic == POSTS_MAGIC);
+    err_init(&err, NULL);
+    if (failure)
+        explain(s, failure, &err);
+    finish(s, status, failure ? &err : NULL);
+}
+
+/* ---- sending ---- */
+
+static void set_where(struct arena *a, struct sent *s, const struct host_post *p)
+{
+    bool v6 = str_find(p->address, ':') < p->address.n;
+
+    s->where_text = mem_strdup(
+        arena_printf(a, "%s%.*s%s:%u", v6 ? "[" : "", STR_F(p->address), v6 ? "]" : "", p->port));
+    s->where = str_c(s->where_text);
+    s->connect_to = curl_slist_append(
+        NULL, arena_printf(a, "%.*s:%u:%s", STR_F(p->name), p->port, s->where_text).p);
+}
+
+static void set_options(struct arena *a, struct sent *s, const struct host_post *p)
+{
+    CURL *easy = s->wire->easy;
+    struct curl_blob ca = {(void *)(uintptr_t)p->ca.p, p->ca.n, CURL_BLOB_COPY};
+
+    curl_easy_setopt(
+        easy, CURLOPT_URL,
+        arena_printf(a, "https://%.*s:%u%.*s", STR_F(p->name), p->port, STR_F(p->path)).p);
+    curl_easy_setopt(easy, CURLOPT_CONNECT_TO, s->connect_to);
+    curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "https");
+    curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
+    curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
+    curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+    if (p->ca.n) {
+        curl_easy_setopt(easy, CURLOPT_CAINFO_BLOB, &ca);
+        curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
+    }
+    curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)p->body.n);
+    curl_easy_setopt(easy, CURLOPT_COPYPOSTFIELDS, p->body.p);
+    s->wire->headers = curl_slist_append(s->wire->headers, "Accept: application/json, */*");
+    s->wire->headers = curl_slist_append(s->wire->headers, "Content-Type: application/json");
+    s->wire->headers = curl_slist_append(s->wire->headers, "Expect:");
+    curl_easy_setopt(easy, CURLOPT_HTTPHEADER, s->wire->headers);
+}
+
+void host_posts_send(struct host_posts *h, const struct host_post *p, host_post_cb done, void *ctx)
+{
+    const struct wire_handler handler = {.data = on_data, .end = on_end};
+    struct curl_transport *t = host_curl_from(h->transport);
+    struct arena *a = arena_new(0);
+    struct sent *s = NEW(struct sent);
+
+    assert(h->magic == POSTS_MAGIC && !h->stopped);
+    *s = (struct sent){.posts = h, .body = BUF_INIT(p->most), .done = done, .ctx = ctx};
+    LIST_INSERT_HEAD(&h->sent, s, place);
+    set_where(a, s, p);
+    s->wire = host_curl_wire_new(t, STR("/"), p->timeout_ms);
+    s->wire->handler = handler;
+    s->wire->handler.ctx = s;
+    s->wire->data = BUF_INIT(p->most + CURL_MAX_WRITE_SIZE);
+    set_options(a, s, p);
+    curl_multi_add_handle(t->multi, s->wire->easy);
+    arena_free(a);
+}
+
+/* ---- life ---- */
+
+void host_posts_stop(struct host_posts *h)
+{
+    struct sent *s;
+    struct err err;
+
+    assert(h->magic == POSTS_MAGIC);
+    h->stopped = true;
+    err_init(&err, NULL);
+    err_set(&err, &ERR_UNAVAILABLE, "the API server is shutting down");
+    while ((s = LIST_FIRST(&h->sent))) {
+        host_curl_wire_free(s->wire);
+        finish(s, 0, &err);
+    }
+}
+
+static void on_closed(void *ctx)
+{
+    struct host_posts *h = ctx;
+    void (*closed)(void *ctx) = h->closed;
+    void *closed_ctx = h->closed_ctx;
+
+    h->magic = 0;
+    mem_free(h);
+    closed(closed_ctx);
+}
+
+void host_posts_close(struct host_posts *h, void (*closed)(void *ctx), void *ctx)
+{
+    assert(h->magic == POSTS_MAGIC && h->stopped && LIST_EMPTY(&h->sent));
+    h->closed = closed;
+    h->closed_ctx = ctx;
+    h->transport->ops->close(h->transport, on_closed, h);
+}
