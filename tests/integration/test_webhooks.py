@@ -348,6 +348,27 @@ def test_an_update_is_repeated_from_what_another_client_wrote(hooks, release):
         assert [r["object"]["data"].get("meanwhile") for r in hooks.server.of("/hang")] == [None, "1"]
 
 
+def test_a_write_whose_client_has_gone_is_not_stored(hooks, release):
+    with hooks.configured(hooks.hook("/hang", timeoutSeconds=20, objectSelector={"matchLabels": {"slow": "yes"}})):
+        code, _, _ = hooks.api.raw("POST", MAPS, config_map("late", labels={"slow": "yes"}), query={"timeout": "1s"})
+        assert code == 504
+        release.set()
+        hooks.api.post(MAPS, config_map("next", labels={"slow": "yes"}))
+        release.clear()
+        assert len(hooks.server.of("/hang")) == 2
+        assert hooks.api.raw("GET", f"{MAPS}/late")[0] == 404
+
+
+def test_a_put_cannot_be_made_a_create_of_another_name(hooks):
+    ANSWERS["/rename"] = patch({"op": "replace", "path": "/metadata/name", "value": "other"})
+    with hooks.configured(hooks.hook("/rename", "a.test.dev"), kind="Mutating"):
+        code, _, data = hooks.api.raw("PATCH", f"{MAPS}/applied", json.dumps({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "applied"}}).encode(), content_type=APPLY,
+            query={"fieldManager": "ssa"})
+        assert code == 400 and "does not match the name on the URL" in json.loads(data)["message"]
+        assert [hooks.api.raw("GET", f"{MAPS}/{n}")[0] for n in ("applied", "other")] == [404, 404]
+
+
 def test_a_process_that_is_killed_in_the_pause_has_stored_nothing(hooks):
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         hooks.api.post(f"{PLUGIN}/validatingwebhookconfigurations", {"metadata": {"name": "k"}, "webhooks": [

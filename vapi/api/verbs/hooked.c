@@ -55,6 +55,8 @@ int write_keep_identity(struct call *c, cJSON *object, const cJSON *before,
         return write_check_name(c, object, err);
     }
     json_remove(metadata, "resourceVersion");
+    if (c->verb != CALL_CREATE && write_check_name(c, object, err))
+        return -1;
     if (!json_str(json_get(metadata, "name")).n)
         keep_member(c->arena, metadata, before, "name");
     c->name = json_str(json_get(metadata, "name"));
