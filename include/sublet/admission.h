@@ -24,14 +24,16 @@ struct admission_call {
     /* For the audit log; may be NULL. ctx is warn_ctx. */
     void (*annotate)(void *ctx, struct str key, struct str value);
     struct str path_name; /* from the request's path: empty for a POST */
+    /* What a policy sees instead of the object: a Scale. ctx is warn_ctx; NULL: the object. */
+    cJSON *(*view)(void *ctx, const cJSON *object);
 };
 /* Changes object. old NULL for create; object NULL for delete. */
 int admission_mutate(const struct admission_call *c, cJSON *object, const cJSON *old,
                      struct err *err) MUST_CHECK;
 int admission_validate(const struct admission_call *c, const cJSON *object, const cJSON *old,
                        struct err *err) MUST_CHECK;
-/* NamespaceLifecycle alone: refuses a POST to a subresource (a binding, an eviction, a token) in a
- * namespace that does not exist or is terminating. */
+/* NamespaceLifecycle, and the tenant's policies, of a POST to a subresource (a binding, an
+ * eviction, a token): refuses it in a namespace that does not exist or is terminating. */
 int admission_lifecycle(const struct admission_call *c, cJSON *object, struct err *err) MUST_CHECK;
 /* ResourceQuota, exactly: against `latest`, right before the write is passed to the store. */
 int admission_quota(const struct admission_call *c, const cJSON *object, const cJSON *old,

@@ -34,6 +34,7 @@ static const struct plugin VALIDATING[] = {
     {"CertificateApprovalSigningSubject", certificate_request_validate},
     {"NodeDeclaredFeatureValidator", node_features_validate},
     {"PodResizeValidator", pod_resize_validate},
+    {"ValidatingAdmissionPolicy", validating_policy_validate}, /* of the tenant: the last */
 };
 
 static int run(const struct plugin *plugins, size_t n, const struct admission_call *c,
@@ -61,44 +62,7 @@ int admission_validate(const struct admission_call *c, const cJSON *object, cons
 
 int admission_lifecycle(const struct admission_call *c, cJSON *object, struct err *err)
 {
-    return lifecycle_admit(c, object, NULL, err);
-}
-
-struct str plugin_shown_name(struct str name)
-{
-    return name.n ? name : STR("Unknown");
-}
-
-bool plugin_admits(const struct admission_call *c, const char *group, const char *plural)
-{
-    return str_eqc(c->resource->group, group) && str_eqc(c->resource->plural, plural);
-}
-
-bool plugin_is_create(const struct admission_call *c)
-{
-    return c->operation == ADMISSION_CREATE;
-}
-
-bool plugin_is_new_pod(const struct admission_call *c)
-{
-    return plugin_is_create(c) && !c->subresource.n && plugin_admits(c, "", "pods");
-}
-
-const struct store_object *plugin_stored(const struct admission_call *c, const char *group,
-                                         const char *plural, struct str ns, struct str name)
-{
-    const struct resource *r =
-        registry_find_group_resource(vapi_registry(c->api), str_c(group), str_c(plural));
-
-    return r ? store_latest(vapi_store(c->api), r->storage, ns, name) : NULL;
-}
-
-void plugin_each_stored(const struct admission_call *c, const char *group, const char *plural,
-                        struct str ns, store_scan_cb each, void *ctx)
-{
-    const struct resource *r =
-        registry_find_group_resource(vapi_registry(c->api), str_c(group), str_c(plural));
-
-    if (r)
-        store_scan_latest(vapi_store(c->api), r->storage, ns, each, ctx);
+    return lifecycle_admit(c, object, NULL, err) || validating_policy_validate(c, object, NULL, err)
+               ? -1
+               : 0;
 }

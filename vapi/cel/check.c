@@ -173,10 +173,22 @@ static const struct {
     {'U', "uid", "s"},
     {'U', "groups", "Ls"},
     {'U', "extra", "MsLs"},
-    {'N', "metadata", "*"},
+    {'N', "metadata", "m"},
     {'N', "spec", "*"},
     {'N', "status", "*"},
     {'Z', "requestResource", "R"},
+    {'m', "name", "s"},
+    {'m', "generateName", "s"},
+    {'m', "namespace", "s"},
+    {'m', "labels", "Mss"},
+    {'m', "annotations", "Mss"},
+    {'m', "UID", "s"},
+    {'m', "creationTimestamp", "t"},
+    {'m', "deletionGracePeriodSeconds", "i"},
+    {'m', "deletionTimestamp", "t"},
+    {'m', "generation", "i"},
+    {'m', "resourceVersion", "s"},
+    {'m', "finalizers", "Ls"},
 };
 
 static const char *member_type(const struct checker *c, const char *type, struct str name)
@@ -205,7 +217,7 @@ static const char *check_select(struct checker *c, const struct cel_node *x)
         type = cel_type_skip(from + 1);
         return optional ? wrap(c, 'O', type) : copy_type(c, type);
     }
-    if (!strchr("QgrUNZV", *from)) {
+    if (!strchr("QgrUNZVm", *from)) {
         struct str shown = cel_type_text(c->arena, from);
 
         return fail(c, x, "type '", shown, "' does not support field selection");
@@ -299,16 +311,16 @@ static void want_bool(struct checker *c, const struct cel_node *x, const char *n
     }
 }
 
+static void want_operand(struct checker *c, const struct cel_node *x, const char *type)
+{
+    if (*type != 'b' && !is_dyn(type))
+        fail(c, x, "expected type 'bool' but found '", cel_type_text(c->arena, type), "'");
+}
+
 static const char *check_logic(struct checker *c, const struct cel_node *x)
 {
-    const char *given[2] = {"b", "b"};
-
-    for (size_t i = 0; i < x->n; i++) {
-        given[i ? 1 : 0] = check(c, x->args[i]);
-        want_bool(c, x, x->op == CEL_AND ? "_&&_" : "_||_", given, 2);
-        if (i)
-            given[0] = "b";
-    }
+    for (size_t i = 0; i < x->n; i++)
+        want_operand(c, x->args[i], check(c, x->args[i]));
     return "b";
 }
 
@@ -441,7 +453,7 @@ static const char *check_fold(struct checker *c, const struct cel_node *x)
 
         last = given[1];
         if (x->fold <= FOLD_EXISTS)
-            want_bool(c, x, x->fold == FOLD_ALL ? "_&&_" : "_||_", given, 2);
+            want_operand(c, x->args[i], last);
         else if (x->fold == FOLD_ONE || x->fold == FOLD_FILTER || (x->n == 3 && i == 1))
             want_bool(c, x, "_?_:_", given, 2);
     }

@@ -295,7 +295,6 @@ static const struct cel_function ROWS[] = {
     {"_[_]", false, "MABA", "B", at_index},
     {"_[_]", false, "OLAi", "OA", at_index},
     {"_[_]", false, "OMABA", "OB", at_index},
-    {"_[_]", false, "**", "*", at_index},
     {"_[?_]", false, "LAi", "OA", at_optional_index},
     {"_[?_]", false, "OLAi", "OA", at_optional_index},
     {"_[?_]", false, "MABA", "OB", at_optional_index},

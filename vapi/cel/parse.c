@@ -124,7 +124,7 @@ static void take_integer(struct parser *p, const char *digits, int base, bool is
     /* -2^63 is the one int whose digits alone overflow: only behind a minus. */
     p->literal.is_json = !is_unsigned && value > INT64_MAX;
     if (errno || (!is_unsigned && value > (uint64_t)INT64_MAX + 1))
-        wrong(p, p->at, "Syntax error: invalid %s literal", is_unsigned ? "uint" : "int");
+        wrong(p, p->at, "invalid %s literal", is_unsigned ? "uint" : "int");
 }
 
 static void scan_number(struct parser *p)
@@ -582,7 +582,7 @@ static struct cel_node *parse_primary(struct parser *p)
         struct cel_value v = p->literal;
 
         if (v.kind == CEL_INT && v.is_json)
-            wrong(p, at, "Syntax error: invalid int literal");
+            wrong(p, at, "invalid int literal");
         next(p);
         return literal(p, at, v);
     }

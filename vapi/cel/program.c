@@ -4,50 +4,83 @@
 
 #include <string.h>
 
+#include <sublet/clock.h>
+
 static const char *const PATTERN_FUNCTIONS = "matches|find|findAll";
 
-static int check_pattern(struct arena *a, struct cel_program *p, struct cel_node *x,
-                         struct err *err)
-{
-    struct cel_node *last = x->n ? x->args[x->n - 1] : NULL;
-    size_t at = str_eqc(x->name, "findAll") && x->n == 3 ? 1 : x->n - 1;
-    const char *problem;
+/* Problems of literals follow each other in one message. */
+struct linking {
+    struct arena *arena;
+    struct cel_program *program;
+    struct str problems;
+};
 
-    if (!last || str_word_index(PATTERN_FUNCTIONS, x->name) < 0)
-        return 0;
-    last = x->args[at];
-    if (last->op != CEL_LITERAL || last->value.kind != CEL_STRING)
-        return 0;
-    problem = pattern_check(a, last->value.s);
-    if (problem)
-        return cel_report(a, p->source, last->at, err, "invalid %.*s argument", STR_F(x->name));
-    x->pattern = p->patterns = pattern_new(a, last->value.s, p->patterns);
-    return 0;
+static void report(struct linking *l, const struct cel_node *x, const struct cel_node *literal)
+{
+    struct err err;
+
+    err_init(&err, l->arena);
+    cel_report(l->arena, l->program->source, literal->at, &err, "invalid %.*s argument",
+               STR_F(x->name));
+    l->problems = l->problems.n
+                      ? arena_printf(l->arena, "%.*s\n%.*s", STR_F(l->problems), STR_F(err.message))
+                      : err.message;
 }
 
-static int link_calls(struct arena *a, struct cel_program *p, struct cel_node *x, struct err *err)
+static bool is_text(const struct cel_node *x)
 {
-    for (size_t i = 0; i < x->n; i++) {
-        if (link_calls(a, p, x->args[i], err))
-            return -1;
-    }
+    return x->op == CEL_LITERAL && x->value.kind == CEL_STRING;
+}
+
+static void check_time(struct linking *l, const struct cel_node *x)
+{
+    int64_t value;
+
+    if (x->n != 1 || x->member || !is_text(x->args[0]))
+        return;
+    if ((str_eqc(x->name, "timestamp") && !time_parse(x->args[0]->value.s, &value)) ||
+        (str_eqc(x->name, "duration") && !duration_parse(x->args[0]->value.s, &value)))
+        report(l, x, x->args[0]);
+}
+
+static void check_pattern(struct linking *l, struct cel_node *x)
+{
+    struct cel_node *pattern;
+
+    if (x->n < 2 || str_word_index(PATTERN_FUNCTIONS, x->name) < 0 || !is_text(x->args[1]))
+        return;
+    pattern = x->args[1];
+    if (pattern_check(l->arena, pattern->value.s))
+        report(l, x, pattern);
+    else
+        x->pattern = l->program->patterns =
+            pattern_new(l->arena, pattern->value.s, l->program->patterns);
+}
+
+static void link_calls(struct linking *l, struct cel_node *x)
+{
+    for (size_t i = 0; i < x->n; i++)
+        link_calls(l, x->args[i]);
     if (x->op != CEL_CALL)
-        return 0;
+        return;
     x->function = cel_function_first(x->name);
-    return check_pattern(a, p, x, err);
+    check_pattern(l, x);
+    check_time(l, x);
 }
 
 int cel_compile(struct arena *a, struct str source, const struct cel_environment *e,
                 struct cel_program **ret, struct err *err)
 {
     struct cel_program *p = ARENA_NEW(a, struct cel_program);
+    struct linking l = {a, p, STR_NULL};
 
     p->source = arena_str(a, source);
     if (cel_parse(a, p->source, p, err) || cel_check_types(a, p, e, err))
         return -1;
-    if (link_calls(a, p, p->root, err)) {
+    link_calls(&l, p->root);
+    if (l.problems.n) {
         cel_program_release(p);
-        return -1;
+        return err_set(err, &ERR_INVALID, "%.*s", STR_F(l.problems));
     }
     *ret = p;
     return 0;

@@ -116,6 +116,7 @@ static const struct {
     {'r', "kubernetes.GroupVersionResource"},
     {'U', "kubernetes.UserInfo"},
     {'N', "kubernetes.Namespace"},
+    {'m', "kubernetes.NamespaceMetadata"},
 };
 
 struct str cel_type_text(struct arena *a, const char *type)

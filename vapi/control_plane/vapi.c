@@ -23,6 +23,7 @@
 #include <sublet/kinds.h>
 #include <sublet/pki.h>
 #include <sublet/admission.h>
+#include <sublet/admission_policies.h>
 #include <sublet/webhook.h>
 #include <sublet/controller.h>
 #include <sublet/crd.h>
@@ -46,6 +47,7 @@ int vapi_new(const struct vapi_options *options, struct vapi **ret, struct err *
     api->call_ended = on_call_ended;
     api->all_closed = free_api;
     api->admission_memo = admission_memo_new(options->rng);
+    api->admission_policies = admission_policies_new();
     api->version = mem_strdup(options->version);
     api->o.version = str_c(api->version);
     TAILQ_INIT(&api->calls);
@@ -208,6 +210,7 @@ static void free_api(struct vapi *api)
     api->notices = notices_free(api->notices);
     api->admission_memo = admission_memo_free(api->admission_memo);
     api->webhooks = webhooks_free(api->webhooks);
+    api->admission_policies = admission_policies_free(api->admission_policies);
     api->auth = auth_free(api->auth);
     api->renewals = mem_free(api->renewals);
     api->registry = registry_free(api->registry);

@@ -9,6 +9,7 @@
 #include <assert.h>
 
 #include <sublet/admission.h>
+#include <sublet/admission_policies.h>
 
 static const struct str INTERNAL_GROUPS[] = {{"system:masters", 14}, {"system:authenticated", 20}};
 const struct user USER_INTERNAL = {
@@ -103,6 +104,11 @@ void vapi_on_address(struct vapi *api, void (*changed)(void *ctx), void *ctx)
 }
 
 /* ---- accessors ---- */
+
+struct admission_policies *vapi_admission_policies(struct vapi *api)
+{
+    return api->admission_policies;
+}
 
 struct admission_memo *vapi_admission_memo(struct vapi *api)
 {

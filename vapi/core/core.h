@@ -24,7 +24,6 @@ struct budget;
 struct call_entry;
 struct call_handlers;
 struct events;
-struct expiry;
 struct initial;
 struct flows;
 struct notices;
@@ -71,6 +70,7 @@ struct vapi {
     struct net_server *server;
     struct admission_memo *admission_memo;
     struct webhooks *webhooks; /* NULL until the first write */
+    struct admission_policies *admission_policies;
     struct events *events;
     struct notices *notices;
     struct expiry *expiry;

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <sublet/admission.h>
+#include <sublet/admission_policies.h>
 #include <sublet/call.h>
 #include <sublet/controller.h>
 #include <sublet/crd.h>
@@ -231,6 +233,28 @@ struct admission_memo *admission_memo_new(const struct rng *rng)
 struct admission_memo *admission_memo_free(struct admission_memo *m)
 {
     (void)m;
+    return NULL;
+}
+
+struct admission_policies *admission_policies_new(void)
+{
+    return NULL;
+}
+
+struct admission_policies *admission_policies_free(struct admission_policies *p)
+{
+    (void)p;
+    return NULL;
+}
+
+struct admission_policies *admission_policies_new(void)
+{
+    return NULL;
+}
+
+struct admission_policies *admission_policies_free(struct admission_policies *p)
+{
+    (void)p;
     return NULL;
 }
 

@@ -113,7 +113,7 @@ static void test_values(void **state)
         {"1 + 2 * 3", "7"},
         {"-9223372036854775808", "-9223372036854775808"},
         {"9223372036854775807 + 1", "!integer overflow"},
-        {"9223372036854775808", "?ERROR: <input>:1:1: Syntax error: invalid int literal\n"
+        {"9223372036854775808", "?ERROR: <input>:1:1: invalid int literal\n"
                                 " | 9223372036854775808\n | ^"},
         {"5 / 0", "!division by zero"},
         {"7 % 4", "3"},

@@ -156,10 +156,11 @@ static void on_deleted(void *ctx, const struct err *err, const struct store_obje
         sub_answer_status(v->call);
 }
 
+/* As ourselves: policies judged the eviction, and upstream does not judge the deletion again. */
 static void delete_pod(struct eviction *v)
 {
     struct call *c = v->call;
-    struct call *child = call_inside(c->api, &c->user, CALL_DELETE, c->resource, NULL, c->ns,
+    struct call *child = call_inside(c->api, &USER_INTERNAL, CALL_DELETE, c->resource, NULL, c->ns,
                                      c->name, on_deleted, v);
 
     child->options = c->options;

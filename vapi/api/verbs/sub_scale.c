@@ -69,6 +69,11 @@ static cJSON *scale_of(struct call *c, const cJSON *object)
     return scale;
 }
 
+cJSON *sub_scale_view(void *call, const cJSON *object)
+{
+    return scale_of(call, object);
+}
+
 /* Sets a dotted path whose parents may be missing. */
 static void set_number(struct arena *a, cJSON *object, const char *path, int64_t value)
 {

@@ -46,6 +46,8 @@ struct write_plan {
     bool uncounted; /* does not increment metadata.generation */
     bool whole; /* the handler writes the whole object: no status split, no kind->prepare_update */
 };
+/* sub_scale.c: an object as the Scale that admission policies see; for admission_call.view. */
+cJSON *sub_scale_view(void *call, const cJSON *object);
 /* By c->verb: create, update or patch; an update of c->name with a plan that makes the object needs
  * no body. */
 void write_start(struct call *c, const struct write_plan *plan);

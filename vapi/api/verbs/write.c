@@ -733,6 +733,8 @@ static enum outcome step_confirm(struct write *w, struct err *err)
     struct admission_call a;
 
     call_admission(w->call, operation(w), &a);
+    if (w->call->sub && w->call->sub->kind == SUB_SCALE)
+        a.view = sub_scale_view;
     return admission_validate(&a, w->object, w->old, err) ? FAILED : GO_ON;
 }
 

@@ -3,6 +3,8 @@
 #include "../rules/kind.h"
 #include "policy.h"
 
+#include <sublet/cel_policy.h>
+
 #define MAX_AUDIT_EXPRESSION 5120
 
 #define NOTHING_TO_CHECK "validations or auditAnnotations must contain at least one item"
@@ -39,6 +41,38 @@ static void check_audit_expression(struct field_errors *e, const struct field_pa
         field_required(e, p, "must not exceed 5120 bytes in length");
 }
 
+/* ---- expressions ---- */
+
+static void report(const struct check *c, const struct cel_expressions *list)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        const struct cel_expression *x = &list->items[i];
+        const struct field_path *at = FIELD(FIELD_INDEX(FIELD(c->at, x->list), x->index), x->field);
+
+        if (x->problem.n)
+            field_invalid_str(c->e, at, x->source, arena_cstr(c->e->arena, x->problem));
+    }
+}
+
+/* Programs are made for their problems only, in memory that is given back. */
+static void check_expressions(const struct check *c)
+{
+    struct arena *scratch;
+    struct cel_policy policy;
+
+    if (c->before && kinds_same_value(c->value, json_get(c->before, "spec")))
+        return;
+    scratch = arena_new(0);
+    cel_policy_compile(scratch, c->value, &policy);
+    report(c, &policy.conditions);
+    report(c, &policy.variables);
+    report(c, &policy.validations);
+    report(c, &policy.messages);
+    report(c, &policy.annotations);
+    cel_policy_release(&policy);
+    arena_free(scratch);
+}
+
 static const struct rule VALIDATING_RULES[] = {
     ALL(RULES_POLICY_MATCH),
     ALL(RULES_POLICY_CONDITIONS),
@@ -53,6 +87,7 @@ static const struct rule VALIDATING_RULES[] = {
     EACH("spec.auditAnnotations", CALL("key", check_audit_key),
          NOT_BLANK("valueExpression", "valueExpression is not specified"),
          CHECK_STR("valueExpression", check_audit_expression), ONCE("key")),
+    CALL("spec", check_expressions),
 };
 
 static const struct rule STATUS_RULES[] = {
@@ -77,9 +112,6 @@ static const struct rule BINDING_RULES[] = {
 
 /* ---- the kinds ---- */
 
-static const struct no_effect NO_EFFECT_VALIDATING_ADMISSION_POLICY[] = {
-    {NULL, "ValidatingAdmissionPolicy", NO_ADMISSION}, {NULL}};
-
 const struct kind KIND_VALIDATING_ADMISSION_POLICY = {
     RESOURCE("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicy",
              "validatingadmissionpolicies", "validatingadmissionpolicy"),
@@ -93,11 +125,7 @@ const struct kind KIND_VALIDATING_ADMISSION_POLICY = {
     .new_status = "{}",
     .rules = RULES(VALIDATING_RULES),
     .status_rules = RULES(STATUS_RULES),
-    .no_effect = NO_EFFECT_VALIDATING_ADMISSION_POLICY,
 };
-
-static const struct no_effect NO_EFFECT_VALIDATING_ADMISSION_POLICY_BINDING[] = {
-    {NULL, "ValidatingAdmissionPolicyBinding", NO_ADMISSION}, {NULL}};
 
 const struct kind KIND_VALIDATING_ADMISSION_POLICY_BINDING = {
     RESOURCE("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicyBinding",
@@ -108,5 +136,4 @@ const struct kind KIND_VALIDATING_ADMISSION_POLICY_BINDING = {
     .resource.columns = COLUMNS_POLICY_BINDING,
     .defaults = defaults_policy_binding,
     .rules = RULES(BINDING_RULES),
-    .no_effect = NO_EFFECT_VALIDATING_ADMISSION_POLICY_BINDING,
 };

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ValidatingAdmissionPolicies: what the files policy_*.c share. Internal to vapi/admission. */
+#pragma once
+
+#include "plugins.h"
+
+#include <sublet/admission_policies.h>
+#include <sublet/cel_policy.h>
+#include <sublet/selector.h>
+
+/* What one request may spend in all policies: steps of CEL, and what finding them takes. */
+#define POLICY_REQUEST_LIMIT 20000000
+#define POLICY_MEMORY        ((size_t)32 << 20) /* of the evaluations of one request */
+#define POLICY_OUT_OF_BUDGET                                                                       \
+    "validation failed due to running out of cost budget, no further validation rules will be run"
+
+/* matchConstraints of a policy, matchResources of a binding. */
+struct policy_match {
+    const cJSON *rules, *excluded;
+    bool equivalent;
+    struct selector ns, object;
+    struct err ns_error, object_error; /* kind NULL: parsed */
+};
+
+struct policy {
+    struct arena *arena;
+    struct str name;
+    int64_t revision;
+    const cJSON *spec;
+    bool ignores; /* failurePolicy Ignore */
+    struct policy_match match;
+    struct cel_policy expressions; /* of a policy */
+    struct str policy_name;        /* of a binding */
+};
+
+/* One write, on its way through all policies. */
+struct policy_request {
+    const struct admission_call *call;
+    struct arena *arena; /* of evaluations, with a limit */
+    const cJSON *object, *old;
+    struct str ns, name; /* as upstream's attributes have them */
+    struct user user;    /* as policies see it */
+    int64_t left;        /* of POLICY_REQUEST_LIMIT */
+};
+
+/* The resource a policy sees the request as: the request's own, or an equivalent one. */
+struct policy_view {
+    const struct resource *resource;
+    cJSON *object, *old;
+};
+
+/* policies.c */
+/* Policies and bindings as they are now, by name; NULL when there are none to apply. */
+const struct policy *policies_current(const struct policy_request *q, size_t *ret_n);
+const struct policy *policies_bindings(const struct policy_request *q, size_t *ret_n);
+
+/* policy_match.c */
+void policy_match_read(struct arena *a, const cJSON *spec, struct policy_match *ret);
+/* 1, 0, or -1 with err: a selector that cannot be read, a namespace that is gone. */
+int policy_matches(const struct policy_request *q, const struct policy_match *m,
+                   const struct resource **ret_as, struct err *err);
+
+/* policy_params.c */
+struct policy_params {
+    cJSON **items; /* NULL: evaluated without params */
+    size_t n;
+};
+/* Why the binding cannot be used, in upstream's words; NULL: it can. */
+const char *policy_params_collect(struct policy_request *q, const struct policy *p,
+                                  const struct policy *binding, struct policy_params *ret);
+/* Why paramKind cannot be used; NULL: it can, or there is none. */
+const char *policy_params_problem(const struct policy_request *q, const struct policy *p);
+
+/* policy_request.c */
+cJSON *policy_request_tree(const struct policy_request *q, const struct policy_view *v);
+cJSON *policy_namespace_tree(const struct policy_request *q);
+bool policy_request_authorize(void *request, const struct cel_check *check, struct str *ret_reason);
+
+/* policy_evaluate.c */
+struct policy_decision {
+    size_t index; /* of the validation */
+    struct str message, reason;
+};
+struct policy_annotation {
+    struct str key, value;
+    struct str problem; /* with failurePolicy Fail: a refusal */
+};
+struct policy_result {
+    struct policy_decision *refusals;
+    struct policy_annotation *annotations;
+    size_t n_refusals, n_annotations;
+};
+void policy_evaluate(struct policy_request *q, const struct policy *p, const struct policy_view *v,
+                     const cJSON *params, struct policy_result *ret);

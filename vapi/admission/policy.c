@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ValidatingAdmissionPolicy: a write is refused, warned about or annotated as the tenant's policies
+ * say, after every other plug-in but quota. Policies never judge themselves, so that one that
+ * refuses everything can be deleted; of the writes of our own controllers they judge what is
+ * created for a tenant's workload, never a status, a deletion or what is shown from the host.
+ * Source: k8s.io/apiserver policy/validating/dispatcher.go, policy/generic/plugin.go. */
+#include "policies.h"
+
+#include <sublet/json_build.h>
+#include <sublet/kinds.h>
+#include <sublet/object.h>
+
+#define COST_MATCH      50
+#define MOST_ANNOTATION (10 * 1024)
+#define FAILURE_KEY     "validation.policy.admission.k8s.io/validation_failure"
+
+/* ---- which writes ---- */
+
+static bool is_exempt(const struct admission_call *c)
+{
+    return (c->resource->flags & RES_REVIEW) ||
+           (str_eqc(c->resource->group, "admissionregistration.k8s.io") &&
+            str_word_index("validatingadmissionpolicies|validatingadmissionpolicybindings|"
+                           "mutatingadmissionpolicies|mutatingadmissionpolicybindings",
+                           c->resource->plural) >= 0);
+}
+
+/* What controllers create on behalf of an owner, and the account upstream's controller has. */
+static const struct {
+    const char *group, *plural, *owner, *account;
+} CREATED[] = {
+    {"", "pods", "ReplicaSet", "replicaset-controller"},
+    {"", "pods", "ReplicationController", "replication-controller"},
+    {"", "pods", "StatefulSet", "statefulset-controller"},
+    {"", "pods", "DaemonSet", "daemon-set-controller"},
+    {"", "pods", "Job", "job-controller"},
+    {"apps", "replicasets", "Deployment", "deployment-controller"},
+    {"batch", "jobs", "CronJob", "cronjob-controller"},
+    {"resource.k8s.io", "resourceclaims", "Pod", "resource-claim-controller"},
+};
+
+static const char *account_of(const struct admission_call *c, const cJSON *object)
+{
+    struct str kind = json_str(json_get(owner_controller(object), "kind"));
+
+    if (c->operation != ADMISSION_CREATE || c->subresource.n)
+        return NULL;
+    /* Claims of a StatefulSet need not have an owner. */
+    if (plugin_admits(c, "", "persistentvolumeclaims"))
+        return "statefulset-controller";
+    for (size_t i = 0; i < COUNT(CREATED); i++) {
+        if (plugin_admits(c, CREATED[i].group, CREATED[i].plural) &&
+            str_eqc(kind, CREATED[i].owner))
+            return CREATED[i].account;
+    }
+    return NULL;
+}
+
+/* False: a write of our own that no policy judges. */
+static bool find_user(struct policy_request *q)
+{
+    static const struct str groups[] = {{"system:serviceaccounts", 22},
+                                        {"system:serviceaccounts:kube-system", 34},
+                                        {"system:authenticated", 20}};
+    const char *account;
+
+    q->user = *q->call->user;
+    if (q->call->user->groups != USER_INTERNAL.groups)
+        return true;
+    account = account_of(q->call, q->object);
+    if (!account)
+        return false;
+    q->user = (struct user){
+        .name = arena_printf(q->call->arena, "system:serviceaccount:kube-system:%s", account),
+        .groups = groups,
+        .n_groups = COUNT(groups),
+    };
+    return true;
+}
+
+/* A generated name does not exist yet where upstream's attributes are made. */
+static struct str name_of(const struct admission_call *c, const cJSON *object)
+{
+    struct str prefix = json_str_at(object, "metadata.generateName");
+
+    if (c->operation == ADMISSION_CREATE && !c->subresource.n && !c->path_name.n && prefix.n &&
+        str_has_prefix(c->name, prefix))
+        return STR("");
+    return c->name;
+}
+
+/* ---- answers ---- */
+
+struct dispatch {
+    struct policy_request *q;
+    bool refused;
+    struct str message, reason; /* of the first refusal */
+};
+
+static void refuse(struct dispatch *d, const struct policy *p, const struct policy *binding,
+                   struct str message, struct str reason)
+{
+    struct arena *a = d->q->call->arena;
+
+    if (d->refused)
+        return;
+    d->refused = true;
+    d->reason = arena_str(a, reason);
+    if (binding)
+        d->message = arena_printf(
+            a, "ValidatingAdmissionPolicy '%.*s' with binding '%.*s' denied request: %.*s",
+            STR_F(p->name), STR_F(binding->name), STR_F(message));
+    else
+        d->message = arena_printf(a, "ValidatingAdmissionPolicy '%.*s' denied request: %.*s",
+                                  STR_F(p->name), STR_F(message));
+}
+
+static void misconfigured(struct dispatch *d, const struct policy *p, const struct policy *binding,
+                          const char *why)
+{
+    if (!p->ignores)
+        refuse(d, p, binding,
+               arena_printf(d->q->arena, "failed to configure %s: %s",
+                            binding ? "binding" : "policy", why),
+               STR_NULL);
+}
+
+static const struct err_kind *kind_of(struct str reason)
+{
+    static const struct err_kind *const kinds[] = {&ERR_UNAUTHORIZED, &ERR_FORBIDDEN,
+                                                   &ERR_TOO_LARGE};
+    int i = str_word_index("Unauthorized|Forbidden|RequestEntityTooLarge", reason);
+
+    return i < 0 ? &ERR_INVALID : kinds[i];
+}
+
+static int answer(const struct dispatch *d, struct err *err)
+{
+    const struct admission_call *c = d->q->call;
+
+    if (!d->refused)
+        return 0;
+    err_forbidden(err, c->resource->group, c->resource->plural, plugin_shown_name(c->name), "%.*s",
+                  STR_F(d->message));
+    err_cause(err, STR(""), STR(""), d->message);
+    err->kind = kind_of(d->reason);
+    return -1;
+}
+
+static void put_audit(const struct dispatch *d, struct str key, struct str value)
+{
+    const struct admission_call *c = d->q->call;
+
+    if (c->annotate)
+        c->annotate(c->warn_ctx, key, value);
+}
+
+static void audit(const struct dispatch *d, const struct policy *binding,
+                  const struct policy_decision *r)
+{
+    struct arena *a = d->q->arena;
+    const cJSON *actions = json_get(binding->spec, "validationActions");
+    cJSON *failure =
+        json_object(a, JSON("message", r->message), JSON("policy", binding->policy_name),
+                    JSON("binding", binding->name), JSON_I64("expressionIndex", (int64_t)r->index),
+                    JSON("validationActions", json_copy(a, actions)));
+
+    put_audit(d, STR(FAILURE_KEY), json_text(a, json_array(a, failure)));
+}
+
+static void apply_refusal(struct dispatch *d, const struct policy *p, const struct policy *binding,
+                          const struct policy_decision *r)
+{
+    const struct admission_call *c = d->q->call;
+
+    json_each(action, json_get(binding->spec, "validationActions"))
+    {
+        struct str s = json_str(action);
+
+        if (str_eqc(s, "Deny"))
+            refuse(d, p, binding, r->message, r->reason);
+        else if (str_eqc(s, "Audit"))
+            audit(d, binding, r);
+        else if (str_eqc(s, "Warn") && c->warn)
+            c->warn(c->warn_ctx,
+                    arena_printf(d->q->arena,
+                                 "Validation failed for ValidatingAdmissionPolicy "
+                                 "'%.*s' with binding '%.*s': %.*s",
+                                 STR_F(p->name), STR_F(binding->name), STR_F(r->message)));
+    }
+}
+
+/* ---- annotations of all bindings of a policy: different values are joined ---- */
+
+struct annotations {
+    struct policy_annotation *items;
+    size_t n, cap;
+};
+
+static void collect(struct dispatch *d, struct annotations *all, const struct policy_annotation *x)
+{
+    struct arena *a = d->q->arena;
+    struct str value = str_clip(x->value, MOST_ANNOTATION);
+
+    for (size_t i = 0; i < all->n; i++) {
+        if (!str_eq(all->items[i].key, x->key))
+            continue;
+        if (!str_eq(all->items[i].value, value))
+            all->items[i].value =
+                arena_printf(a, "%.*s, %.*s", STR_F(all->items[i].value), STR_F(value));
+        return;
+    }
+    ARENA_GROW(a, all->items, all->n, all->cap);
+    all->items[all->n++] = (struct policy_annotation){.key = x->key, .value = value};
+}
+
+static void apply(struct dispatch *d, const struct policy *p, const struct policy *binding,
+                  const struct policy_result *r, struct annotations *all)
+{
+    for (size_t i = 0; i < r->n_refusals; i++)
+        apply_refusal(d, p, binding, &r->refusals[i]);
+    for (size_t i = 0; i < r->n_annotations; i++) {
+        if (r->annotations[i].problem.n)
+            refuse(d, p, binding, r->annotations[i].problem, STR_NULL);
+        else
+            collect(d, all, &r->annotations[i]);
+    }
+}
+
+/* ---- policies and bindings ---- */
+
+static cJSON *viewed(const struct policy_request *q, const struct resource *as, const cJSON *object)
+{
+    const struct admission_call *c = q->call;
+    cJSON *tree;
+
+    if (!object)
+        return NULL;
+    if (c->view)
+        return c->view(c->warn_ctx, object);
+    if (as == c->resource)
+        return (cJSON *)(uintptr_t)object; /* expressions never write */
+    tree = json_copy(q->arena, object);
+    if (!as->crd)
+        kinds_convert(q->arena, as, tree);
+    json_set_str(q->arena, tree, "apiVersion", as->api_version);
+    return tree;
+}
+
+static void run_binding(struct dispatch *d, const struct policy *p, const struct policy *binding,
+                        const struct policy_view *v, struct annotations *all)
+{
+    const struct resource *as;
+    struct policy_params params;
+    const char *problem;
+    struct err err;
+    int matched;
+
+    d->q->left -= COST_MATCH;
+    err_init(&err, d->q->arena);
+    matched = policy_matches(d->q, &binding->match, &as, &err);
+    if (matched < 0)
+        misconfigured(d, p, binding, err.message.p);
+    if (matched <= 0)
+        return;
+    problem = policy_params_collect(d->q, p, binding, &params);
+    if (problem) {
+        misconfigured(d, p, binding, problem);
+        return;
+    }
+    for (size_t i = 0; i < params.n; i++) {
+        struct policy_result r;
+
+        policy_evaluate(d->q, p, v, params.items ? params.items[i] : NULL, &r);
+        apply(d, p, binding, &r, all);
+    }
+}
+
+static void run_policy(struct dispatch *d, const struct policy *p)
+{
+    struct annotations all = {0};
+    const struct policy *bindings;
+    struct policy_view v = {0};
+    const char *problem;
+    struct err err;
+    size_t n;
+    int matched;
+
+    d->q->left -= COST_MATCH;
+    err_init(&err, d->q->arena);
+    matched = policy_matches(d->q, &p->match, &v.resource, &err);
+    problem = matched < 0 ? err.message.p : matched ? policy_params_problem(d->q, p) : NULL;
+    bindings = policies_bindings(d->q, &n);
+    for (size_t i = 0; matched && i < n; i++) {
+        if (!str_eq(bindings[i].policy_name, p->name))
+            continue;
+        /* A policy without bindings applies to nothing, whatever its problem. */
+        if (problem) {
+            misconfigured(d, p, NULL, problem);
+            break;
+        }
+        if (!v.object && !v.old) {
+            v.object = viewed(d->q, v.resource, d->q->object);
+            v.old = viewed(d->q, v.resource, d->q->old);
+        }
+        run_binding(d, p, &bindings[i], &v, &all);
+    }
+    for (size_t i = 0; i < all.n; i++)
+        put_audit(d,
+                  arena_printf(d->q->arena, "%.*s/%.*s", STR_F(p->name), STR_F(all.items[i].key)),
+                  all.items[i].value);
+}
+
+int validating_policy_validate(const struct admission_call *c, cJSON *object, const cJSON *old,
+                               struct err *err)
+{
+    struct policy_request q = {.call = c, .object = object, .left = POLICY_REQUEST_LIMIT};
+    struct dispatch d = {.q = &q};
+    const struct policy *policies;
+    size_t n;
+
+    if (is_exempt(c))
+        return 0;
+    policies = policies_current(&q, &n);
+    if (!n || !find_user(&q))
+        return 0;
+    q.arena = arena_new(POLICY_MEMORY);
+    q.old = c->operation == ADMISSION_CREATE ? NULL : old;
+    q.name = name_of(c, object);
+    q.ns = resource_is_namespace(c->resource) ? q.name : c->ns;
+    for (size_t i = 0; i < n; i++)
+        run_policy(&d, &policies[i]);
+    arena_free(q.arena);
+    return answer(&d, err);
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a policy sees beside the object: `request`, `namespaceObject`, and the answers of the
+ * authorizer. Source: k8s.io/apiserver admission/plugin/cel/condition.go
+ * (CreateAdmissionRequest, CreateNamespaceObject), pkg/cel/library/authz.go. */
+#include "policies.h"
+
+#include <sublet/json_build.h>
+#include <sublet/object.h>
+
+/* The kind of the body: that of the subresource, where it has one of its own. */
+static cJSON *kind_tree(struct arena *a, const struct resource *r, struct str subresource)
+{
+    const struct subresource *s = subresource.n ? resource_sub(r, subresource) : NULL;
+    bool own = s && s->version && s->version[0];
+
+    return json_object(
+        a, JSON("group", own ? str_c(s->group) : r->group),
+        JSON("version", own ? str_c(s->version) : r->version),
+        JSON("kind", s && s->object_kind && s->object_kind[0] ? str_c(s->object_kind) : r->kind));
+}
+
+static cJSON *resource_tree(struct arena *a, const struct resource *r)
+{
+    return json_object(a, JSON("group", r->group), JSON("version", r->version),
+                       JSON("resource", r->plural));
+}
+
+static cJSON *user_tree(struct arena *a, const struct user *u)
+{
+    cJSON *groups = json_new_array(a);
+
+    for (size_t i = 0; i < u->n_groups; i++)
+        json_append(groups, json_new_string(a, u->groups[i]));
+    return json_object(a, JSON("username", u->name), JSON_NONEMPTY("uid", u->uid),
+                       JSON("groups", groups),
+                       JSON("extra", u->extra ? json_copy(a, u->extra) : NULL));
+}
+
+cJSON *policy_request_tree(const struct policy_request *q, const struct policy_view *v)
+{
+    static const struct {
+        const char *operation, *options;
+    } by[] = {
+        [ADMISSION_CREATE] = {"CREATE", "CreateOptions"},
+        [ADMISSION_UPDATE] = {"UPDATE", "UpdateOptions"},
+        [ADMISSION_DELETE] = {"DELETE", "DeleteOptions"},
+    };
+    const struct admission_call *c = q->call;
+    struct arena *a = q->arena;
+
+    return json_object(a, JSON("uid", ""), JSON("kind", kind_tree(a, v->resource, c->subresource)),
+                       JSON("resource", resource_tree(a, v->resource)),
+                       JSON_NONEMPTY("subResource", c->subresource),
+                       JSON("requestKind", kind_tree(a, c->resource, c->subresource)),
+                       JSON("requestResource", resource_tree(a, c->resource)),
+                       JSON_NONEMPTY("requestSubResource", c->subresource),
+                       JSON_NONEMPTY("name", q->name), JSON_NONEMPTY("namespace", q->ns),
+                       JSON("operation", by[c->operation].operation),
+                       JSON("userInfo", user_tree(a, &q->user)), JSON("object", json_new_null(a)),
+                       JSON("oldObject", json_new_null(a)), JSON_BOOL("dryRun", c->dry_run),
+                       JSON("options", json_object(a, JSON("kind", by[c->operation].options),
+                                                   JSON("apiVersion", "meta.k8s.io/v1"))));
+}
+
+/* NULL for what is in no namespace, and for Namespaces themselves. */
+cJSON *policy_namespace_tree(const struct policy_request *q)
+{
+    const struct store_object *ns;
+    cJSON *tree, *metadata;
+
+    if (!q->ns.n || resource_is_namespace(q->call->resource))
+        return NULL;
+    ns = plugin_stored(q->call, "", "namespaces", STR(""), q->ns);
+    if (!ns)
+        return NULL;
+    tree = vapi_tree(q->arena, ns);
+    metadata = json_get(tree, "metadata");
+    json_remove(metadata, "managedFields");
+    json_remove(metadata, "ownerReferences");
+    json_remove(tree, "kind");
+    json_remove(tree, "apiVersion");
+    return tree;
+}
+
+/* ---- the authorizer ---- */
+
+static const struct user *checked_user(const struct policy_request *q, const struct cel_check *c,
+                                       struct user *account, struct str groups[3])
+{
+    if (!c->service_account.n)
+        return q->call->user;
+    groups[0] = STR("system:serviceaccounts");
+    groups[1] = arena_printf(q->arena, "system:serviceaccounts:%.*s", STR_F(c->service_account_ns));
+    groups[2] = STR("system:authenticated");
+    *account = (struct user){
+        .name = arena_printf(q->arena, "system:serviceaccount:%.*s:%.*s",
+                             STR_F(c->service_account_ns), STR_F(c->service_account)),
+        .groups = groups,
+        .n_groups = 3,
+    };
+    return account;
+}
+
+bool policy_request_authorize(void *request, const struct cel_check *check, struct str *ret_reason)
+{
+    struct policy_request *q = request;
+    struct user account;
+    struct str groups[3];
+    struct attributes what = {
+        .verb = arena_cstr(q->arena, check->verb),
+        .group = check->group,
+        .version = STR("*"),
+        .resource = check->resource,
+        .subresource = check->subresource,
+        .name = check->name,
+        .ns = check->ns,
+    };
+
+    if (check->path.n)
+        what = (struct attributes){.verb = what.verb, .path = check->path};
+    return auth_authorize(vapi_auth(q->call->api), q->arena,
+                          checked_user(q, check, &account, groups), &what, ret_reason);
+}
