@@ -12,6 +12,57 @@ def rules(resources, operations=("CREATE",), groups=("",), versions=("v1",), **m
 
 MAPS = rules(["configmaps"], ["CREATE", "UPDATE", "DELETE"])
 
+# Printed as the message of a refusal; what fails is the error in it. `object` is the ConfigMap of show() below.
+SHOWN = [
+    "1 + 2 * 3 - 4 / 2 % 3", "7 / 0", "5 % 0", "9223372036854775807 + 1", "-9223372036854775807 - 2", "1u - 2u", "2.5 * 2.0",
+    "1.0 / 0.0", "dyn(1) == 1.0", "dyn(1u) == 1", "1.0", "0.1 + 0.2", "1e21", "1e-7", "123456789.125", "'a' + 'b'",
+    "'\\u00e9\\x41\\101'", "r'\\n'", "b'ab'", "size('h\\u00e9llo')", "[1, 2] + [3]", "{'b': 1, 'a': [true, false]}",
+    "[1, 2, 3][1]", "[1, 2, 3][3]", "{'a': 1}['b']", "{'a': 1}.b", "2 in [1, 2]", "'x' in {'x': 1}", "true ? 'y' : 'n'",
+    "int('12')", "int(object.data.bad)", "int(3.9)", "uint(size('') - 1)", "double('1.5')", "string(1.5)", "string(true)", "bool('true')", "bool(object.data.bad)",
+    "type(1) == int", "duration('1h30m')", "duration('1h') + duration('30m') > duration('80m')", "duration('90s').getMinutes()",
+    "timestamp('2024-02-29T12:30:15.250Z')", "timestamp('2024-02-29T12:30:15Z').getDayOfMonth()",
+    "timestamp('2024-02-29T12:30:15Z').getDayOfWeek()", "timestamp('2024-02-29T12:30:15.25Z').getMilliseconds()",
+    "timestamp('2024-02-29T00:00:00Z') + duration('24h')", "timestamp(object.data.n)",
+    "timestamp('2024-03-01T00:00:00Z') - timestamp('2024-02-29T00:00:00Z')",
+    # the object
+    "object.data.n", "object.data.none", "has(object.data.none)", "has(object.none.deeper)", "object.metadata.labels['case']",
+    "object.metadata.labels.all(k, k != '')", "object.data.map(k, k).size()", "object.data.exists(k, object.data[k] == '5')",
+    "object.data.filter(k, k == 'n')", "object.data.exists_one(k, k == 'n')", "object.data.all(k, v, v != '')",
+    "object.data.n + 1", "object.data.n > 1", "object.data.n.size() > 0", "object == null", "oldObject == null", "oldObject.data",
+    "object.?data.?none.orValue('absent')", "object.?data.?n.hasValue()", "object[?'data'][?'n'].value()",
+    "optional.none().value()", "optional.of(1).optMap(x, x + 1).value()", "[?object.?data.?none, ?optional.of('x')].size()",
+    "object.data.n.all(x, true)", "object.kind + object.apiVersion", "request.operation", "request.kind.kind", "request.resource.resource",
+    "request.name", "request.namespace", "request.dryRun", "has(request.subResource)", "request.userInfo.groups.size() > 0",
+    "request.options.kind", "namespaceObject.metadata.name", "namespaceObject.metadata.labels['policies']",
+    "namespaceObject.status.phase", "namespaceObject.metadata.labels.size() > 0",
+    # strings
+    "'tacocat'.indexOf('c', 3)", "'tacocat'.lastIndexOf('a')", "'tacocat'.charAt(2)", "'tacocat'.substring(2, 4)",
+    "'tacocat'.substring(9)", "'ABC'.lowerAscii()", "' a '.trim()", "'a,b,c'.split(',', 2)", "''.split(',')", "'abc'.split('')",
+    "['a', 'b'].join('-')", "'hello'.replace('l', 'L', 1)", "'abc'.replace('', '-')", "'abc'.matches('^[a-c]+$')",
+    "'abc'.matches(object.data.bad)", "'a1b22'.find('[0-9]+')", "'a1b22'.findAll('[0-9]+')", "'a1b22'.findAll('[0-9]+', 1)",
+    "'abc'.startsWith('ab') && 'abc'.endsWith('bc') && 'abc'.contains('b')", "strings.quote('a\"b\\n')",
+    "'%s|%d|%.2f|%x|%b'.format(['a', 3, 1.5, 255, 5])",
+    # lists, sets
+    "[3, 1, 2].sum()", "[3, 1, 2].min()", "[3, 1, 2].max()", "[1, 2].isSorted()", "[].max() == 1", "[1, 2, 1].indexOf(1)",
+    "[1, 2, 1].lastIndexOf(1)", "[1, 2, 3].slice(1, 2)", "[[1], [2]].flatten()", "[1, 1, 2].distinct()", "[1, 2].reverse()",
+    "[2, 1].sort()", "['bb', 'a'].sortBy(x, x.size())", "lists.range(3)", "sets.contains([1, 2], [1])",
+    "sets.equivalent([1, 2], [2, 1])", "sets.intersects([1], [2])", "[1, 2].map(x, x > 1, x * 2)", "[1, 2].transformList(i, v, i * v)",
+    "{'a': 1}.transformMap(k, v, v + 1)", "[1, 2].exists(i, v, i == 0 && v == 1)",
+    # Kubernetes
+    "quantity('1.5Gi').isGreaterThan(quantity('1Gi'))", "quantity('1').add(quantity('2')).asInteger()", "sign(quantity('x'))",
+    "quantity('1500m').asInteger()", "quantity('1500m').asApproximateFloat()", "isQuantity('5q')", "sign(quantity('-1'))",
+    "quantity('2').compareTo(quantity('2000m'))", "isIP('1.2.3.4')", "isIP('1.2.3.256')", "ip('::1').family()",
+    "ip('127.0.0.1').isLoopback()", "ip('x').family()", "cidr('10.0.0.0/8').containsIP('10.2.3.4')", "isCIDR('10.0.0.0')",
+    "cidr('10.0.0.0/8').containsCIDR('10.2.0.0/16')", "cidr('10.0.0.0/8').prefixLength()", "ip('1.2.3.4') == ip('1.2.3.4')",
+    "authorizer.group('').resource('pods').namespace('default').check('get').allowed()",
+    "authorizer.serviceAccount('default', 'nobody').group('').resource('pods').check('get').allowed()",
+    "authorizer.requestResource.check('create').allowed()", "authorizer.path('/healthz').check('get').allowed()",
+    # errors and short circuits
+    "1 / 0 > 1 || true", "1 / 0 > 1 && false", "1 / 0 > 1 || false", "true || object.none", "[1, 0].all(x, 1 / x > 0)",
+    "[0, 1].exists(x, 1 / x > 0)", "[0, 0].exists(x, 1 / x > 5)", "dyn('a') > 1", "dyn('a') + 1", "!dyn('a')", "dyn(1) ? 1 : 2",
+    "dyn([1]) == [1.0]", "dyn({'a': 1}) == {'a': 1.0}", "variables.five + 1", "variables.twice", "variables.broken",
+]
+
 # Refused when the policy is written: (member, expression).
 REFUSED = [
     ("expression", e) for e in [

@@ -9,7 +9,7 @@ import pytest
 
 from alike import alike, both, namespace
 from differential.servers import prepare, start_pair
-from policy_cases import MAPS, REFUSED, rules
+from policy_cases import MAPS, REFUSED, SHOWN, rules
 from testenv import eventually
 
 ROOT = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolic"
@@ -74,6 +74,33 @@ def validation(expression, **more):
 
 
 # ---- expressions ----
+
+def test_values_of_expressions(pair):
+    """Printed by messageExpression, or the error they end in; 12 at a time, since a server limits its warnings."""
+    variables = [{"name": "five", "expression": "5"}, {"name": "twice", "expression": "variables.five * 2"},
+                 {"name": "broken", "expression": "object.data.none"}]
+    different = []
+    batches = [SHOWN[i:i + 12] for i in range(0, len(SHOWN), 12)]
+    for i, batch in enumerate(batches):
+        name = f"shown-{i}"
+        checks = [validation(f"'%s'.format([{e}]) == '!'", messageExpression=f"'{n}: %s'.format([{e}])" if "authorizer" not in e
+                             else None, message=f"{n}") for n, e in enumerate(batch)]
+        checks = [{k: v for k, v in c.items() if v} for c in checks]
+        here, there = both(pair, "POST", ROOT + "ies", policy(name, checks, variables=variables))
+        if here != there:
+            different.append((batch, here, there))
+        install(pair, binding(name, ["Warn"]))
+    last = f"shown-{len(batches) - 1}"
+    install(pair, active=("POST", f"{NS}/configmaps", config_map(last)))
+    for i, batch in enumerate(batches):
+        here, there = both(pair, "POST", f"{NS}/configmaps", config_map(f"shown-{i}"), dryRun="All")
+        if here != there:
+            ours, real = (set(x[2]) for x in (here, there))
+            different += [("ours", x) for x in sorted(ours - real)] + [("real", x) for x in sorted(real - ours)]
+            if here[:2] != there[:2]:
+                different.append((batch, here[:2], there[:2]))
+    assert not different, "\n".join(map(str, different))
+
 
 def test_refused_expressions(pair):
     different = []

@@ -108,8 +108,9 @@ static struct cel_value eval_select(struct cel_run *r, const struct cel_node *x)
     if (member(r, from, x->name, &found))
         return found;
     if (from.kind != CEL_MAP)
-        return from.kind == CEL_LIST ? cel_error(r, "unsupported index type 'string' in list")
-                                     : cel_error(r, "no such overload");
+        return from.kind == CEL_LIST   ? cel_error(r, "unsupported index type 'string' in list")
+               : from.kind == CEL_NULL ? cel_error(r, "no such key: %.*s", STR_F(x->name))
+                                       : cel_no_overload(r);
     return cel_error(r, "no such key: %.*s", STR_F(x->name));
 }
 
@@ -453,7 +454,8 @@ static struct cel_value eval_fold(struct cel_run *r, const struct cel_node *x)
 
         each = (struct cel_map){l.n, NULL, l.items};
     } else {
-        return cel_error(r, "got '%.*s', expected iterable type", STR_F(cel_kind_name(from)));
+        return cel_error(r, "got '%s', expected iterable type",
+                         from.kind == CEL_STRING ? "types.String" : cel_kind_name(from).p);
     }
     if (x->fold >= FOLD_MAP) {
         f.items = cel_room(r, 2 * each.n * sizeof(*f.items));

@@ -137,8 +137,10 @@ static struct cel_value to_ip(struct cel_run *r, const struct cel_value *a, size
     (void)n;
     cel_charge_text(r, a[0].s.n);
     if (!read_ip(a[0].s, ip, &v6))
-        return cel_error(r, "IP Address \"%.*s\" parse error during conversion from string",
-                         STR_F(a[0].s));
+        return cel_error(r,
+                         "IP Address \"%.*s\" parse error during conversion from string: "
+                         "ParseAddr(\"%.*s\"): unable to parse IP",
+                         STR_F(a[0].s), STR_F(a[0].s));
     inet_ntop(v6 ? AF_INET6 : AF_INET, ip, text, sizeof(text));
     return (struct cel_value){.kind = CEL_IP, .s = arena_str(r->arena, str_c(text))};
 }
@@ -344,7 +346,7 @@ static struct cel_value decision_member(struct cel_run *r, const struct cel_valu
 static const struct cel_function ROWS[] = {
     {"isQuantity", false, "s", "b", is_quantity},
     {"quantity", false, "s", "q", to_quantity},
-    {"sign", true, "q", "i", quantity_sign},
+    {"sign", false, "q", "i", quantity_sign},
     {"isInteger", true, "q", "b", quantity_whole},
     {"asInteger", true, "q", "i", quantity_int},
     {"asApproximateFloat", true, "q", "d", quantity_double},

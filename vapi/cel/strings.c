@@ -284,6 +284,13 @@ static struct cel_value quote(struct cel_run *r, const struct cel_value *a, size
 
 static void put_value(struct output *o, struct cel_value v, unsigned depth);
 
+static void put_quoted(struct output *o, struct str s)
+{
+    put(o, STR("\""));
+    put(o, s);
+    put(o, STR("\""));
+}
+
 static void put_list(struct output *o, struct cel_value v, unsigned depth)
 {
     struct cel_list l = cel_items(o->r, v);
@@ -316,8 +323,8 @@ static void put_map(struct output *o, struct cel_value v, unsigned depth)
     for (size_t i = 0; keys && i < m.n && !o->r->over; i++) {
         if (i)
             put(o, STR(", "));
-        put(o, keys[i].s);
-        put(o, STR(": "));
+        put_quoted(o, keys[i].s);
+        put(o, STR(":"));
         if (cel_find(o->r, v, keys[i], &item))
             put_value(o, item, depth + 1);
     }
@@ -333,6 +340,8 @@ static void put_value(struct output *o, struct cel_value v, unsigned depth)
         put_list(o, v, depth);
     else if (v.kind == CEL_MAP)
         put_map(o, v, depth);
+    else if (depth && v.kind == CEL_STRING)
+        put_quoted(o, v.s);
     else
         put(o, cel_text(o->r, v));
 }

@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <sublet/clock.h>
@@ -409,33 +410,35 @@ struct cel_value cel_index(struct cel_run *r, struct cel_value from, struct cel_
 
 /* ---- as a string ---- */
 
-/* Go's strconv 'g' with the fewest digits that read back, and without an exponent below 1e21. */
+/* Go's strconv 'g': the fewest digits that read back, with an exponent from 1e6 on and below
+ * 1e-4. */
 static struct str double_text(struct cel_run *r, double d)
 {
-    char text[64];
+    bool plain = d == 0 || (fabs(d) >= 1e-4 && fabs(d) < 1e6);
+    char digits[64];
 
     if (isnan(d))
         return STR("NaN");
     if (isinf(d))
         return d > 0 ? STR("+Inf") : STR("-Inf");
-    for (int digits = 1; digits <= 24; digits++) {
-        double back;
-
-        if (fabs(d) >= 1e-6 && fabs(d) < 1e21)
-            snprintf(text, sizeof(text), "%.*f", digits - 1, d);
-        else
-            snprintf(text, sizeof(text), "%.*g", digits, d);
-        if (sscanf(text, "%lf", &back) == 1 && back == d)
+    for (int n = 0; n <= 24; n++) {
+        snprintf(digits, sizeof(digits), plain ? "%.*f" : "%.*e", n, d);
+        if (strtod(digits, NULL) == d)
             break;
     }
-    return arena_str(r->arena, str_c(text));
+    return arena_str(r->arena, str_c(digits));
 }
 
 static struct str duration_text(struct cel_run *r, int64_t ns)
 {
-    struct str s = double_text(r, (double)ns / 1e9);
+    char digits[64];
 
-    return arena_printf(r->arena, "%.*ss", STR_F(s));
+    for (int n = 0; n <= 9; n++) {
+        snprintf(digits, sizeof(digits), "%.*f", n, (double)ns / 1e9);
+        if (strtod(digits, NULL) == (double)ns / 1e9)
+            break;
+    }
+    return arena_printf(r->arena, "%ss", digits);
 }
 
 static struct str timestamp_text(struct cel_run *r, int64_t us)
