@@ -247,17 +247,6 @@ struct admission_policies *admission_policies_free(struct admission_policies *p)
     return NULL;
 }
 
-struct admission_policies *admission_policies_new(void)
-{
-    return NULL;
-}
-
-struct admission_policies *admission_policies_free(struct admission_policies *p)
-{
-    (void)p;
-    return NULL;
-}
-
 int admission_quota(const struct admission_call *c, const cJSON *object, const cJSON *old,
                     struct err *err)
 {
