@@ -638,23 +638,39 @@ void fact_reduce_pod(struct arena *a, cJSON *pod)
 {
     cJSON *spec = json_get(pod, "spec"), *status = json_get(pod, "status"), *metadata;
 
+    bool claims = json_count(json_get(spec, "resourceClaims")) > 0;
+
     keep_metadata(pod);
     metadata = json_get(pod, "metadata");
+    KEEP(json_get(metadata, "labels"), LABEL_CLUSTER);
     if (!has_devices(json_get(spec, "containers")) &&
         !has_devices(json_get(spec, "initContainers")) && !fraction_of_pod(pod)) {
         cJSON *asked = asked_of(a, pod);
 
         KEEP(pod, "metadata");
-        KEEP(metadata, "name", "namespace", "uid", "resourceVersion");
+        if (!claims)
+            KEEP(metadata, "name", "namespace", "uid", "resourceVersion");
         if (asked)
             json_set(a, pod, "spec", asked);
         return;
     }
-    KEEP(json_get(metadata, "labels"), LABEL_CLUSTER);
     KEEP(pod, "metadata", "spec", "status");
     KEEP(spec, "nodeName", "nodeSelector", "containers", "initContainers");
     keep_containers(json_get(spec, "containers"));
     keep_containers(json_get(spec, "initContainers"));
     KEEP(status, "phase", "reason", "startTime", "conditions", "containerStatuses",
          "initContainerStatuses");
+}
+
+void fact_reduce_claim(struct arena *a, cJSON *claim)
+{
+    cJSON *devices = json_path(claim, "spec.devices"), *status = json_get(claim, "status");
+
+    (void)a;
+    keep_metadata(claim);
+    KEEP(claim, "metadata", "spec", "status");
+    KEEP(json_path(claim, "metadata.labels"), LABEL_CLUSTER);
+    KEEP(devices, "requests");
+    KEEP(status, "allocation", "reservedFor");
+    json_remove(json_path(status, "allocation.devices"), "config");
 }

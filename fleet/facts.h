@@ -59,9 +59,11 @@ struct str_list fact_selector(struct arena *a, const cJSON *node_selector);
 bool fact_selected(struct str_list selector, struct str labels);
 
 /* For reflectors: remove what these functions do not read. Of a pod without devices its metadata
- * stay and, while it runs on a node that no DaemonSet chose for it, the sum of its requests. */
+ * stay (with claims, what names its owner as well) and, while it runs on a node that no DaemonSet
+ * chose for it, the sum of its requests. */
 void fact_reduce_node(struct arena *a, cJSON *node);
 void fact_reduce_pod(struct arena *a, cJSON *pod);
+void fact_reduce_claim(struct arena *a, cJSON *claim); /* of fact_claims.h */
 /* That, of a pod that was reduced; false: it is no such. */
 struct fact_asked {
     struct str node;

@@ -25,8 +25,10 @@
 #include <sublet/log.h>
 #include <sublet/reflector.h>
 
+#include "claim_watch.h"
 #include "counters.h"
 #include "endpoint.h"
+#include "fact_claims.h"
 #include "facts.h"
 #include "disruptions.h"
 #include "fairness.h"
@@ -68,6 +70,9 @@ struct fleet {
     struct month *month;             /* for the page and budgets */
     bool month_failing;              /* the last one */
     struct reflector *nodes, *pods;
+    struct claim_watch *claims;  /* NULL: no metered pool is of mode dra */
+    bool held;                   /* the Lease */
+    bool claims_wait;            /* one may be in a pool, once more devices or nodes are known */
     struct grants *grants;       /* NULL: not before it is ready, or never */
     bool granted;                /* its view was computed: before, it is empty */
     struct telemetry *telemetry; /* NULL: none */
@@ -172,7 +177,8 @@ static void beat(struct fleet *f)
     struct err err;
 
     err_init(&err, NULL);
-    if (writes(f) && is_current(f->nodes) && is_current(f->pods))
+    if (writes(f) && is_current(f->nodes) && is_current(f->pods) &&
+        claim_watch_is_current(f->claims))
         check(f, observer_seen(f->observer, now_us(f), &err), &err);
 }
 
@@ -271,6 +277,8 @@ static void each_pod(void *ctx, const struct host_object *o)
     arena_free(a);
 }
 
+static void look_again(struct fleet *f);
+
 static void on_node(void *ctx, const struct host_object *now, const struct host_object *before)
 {
     struct fleet *f = ctx;
@@ -291,8 +299,74 @@ static void on_node(void *ctx, const struct host_object *now, const struct host_
     grants_node(f->grants, (now ? now : before)->name, tree);
     arena_free(a);
     fleet_page_changed(f->page);
+    look_again(f);
+}
+
+/* --- claims of devices --- */
+
+static void see_claim(struct fleet *f, const struct host_object *o)
+{
+    struct arena *a = arena_new(0);
+    cJSON *tree = tree_of(a, o), *user = NULL;
+    const struct host_object *pod;
+    bool waits = false;
+    struct err err;
+
+    err_init(&err, NULL);
+    if (tree && writes(f)) {
+        pod = reflector_get(f->pods, fact_claim_user(a, tree));
+        user = tree_of(a, pod);
+        check(f, observer_claim(f->observer, tree, user, now_us(f), &waits, &err), &err);
+    }
+    f->claims_wait |= waits;
+    arena_free(a);
+}
+
+static void each_claim(void *ctx, const struct host_object *o)
+{
+    see_claim(ctx, o);
+}
+
+static void on_claim(void *ctx, const struct host_object *now, const struct host_object *before)
+{
+    struct fleet *f = ctx;
+    struct err err;
+
+    err_init(&err, NULL);
+    if (writes(f) && before && (!now || !str_eq(now->uid, before->uid)))
+        check(f,
+              observer_claim_gone(f->observer, before->uid,
+                                  !now && claim_watch_is_current(f->claims), now_us(f), &err),
+              &err);
+    if (now)
+        see_claim(f, now);
+    fleet_page_changed(f->page);
+}
+
+/* What a node has, or which it is, has changed. */
+static void look_again(struct fleet *f)
+{
     if (observer_wants_pods(f->observer) && f->pods)
         reflector_each(f->pods, each_pod, f);
+    if (!f->claims_wait)
+        return;
+    f->claims_wait = false;
+    claim_watch_each(f->claims, each_claim, f);
+}
+
+static void on_devices(void *ctx, struct str node)
+{
+    struct fleet *f = ctx;
+    struct arena *a = arena_new(0);
+    cJSON *tree = tree_of(a, reflector_get(f->nodes, node));
+    struct err err;
+
+    err_init(&err, NULL);
+    if (tree && writes(f))
+        check(f, observer_node(f->observer, tree, now_us(f), &err), &err);
+    arena_free(a);
+    look_again(f);
+    fleet_page_changed(f->page);
 }
 
 static void on_went_back(void *ctx)
@@ -301,6 +375,7 @@ static void on_went_back(void *ctx)
 
     reflector_restart(f->nodes);
     reflector_restart(f->pods);
+    claim_watch_restart(f->claims);
     telemetry_restart(f->telemetry);
 }
 
@@ -368,14 +443,8 @@ static void open_grants(struct fleet *f)
     f->grants = grants_open(&o);
 }
 
-static void on_pods_current(void *ctx, bool listed)
+static void on_all_current(struct fleet *f)
 {
-    struct fleet *f = ctx;
-    struct err err;
-
-    err_init(&err, NULL);
-    if (listed && writes(f))
-        check(f, observer_pods_listed(f->observer, now_us(f), &err), &err);
     beat(f);
     grants_changed(f->grants);
     if (f->phase != FLEET_STARTING)
@@ -389,6 +458,37 @@ static void on_pods_current(void *ctx, bool listed)
     fleet_counters_ask(f->counters, ledger_seen_us(f->ledger));
     fleet_page_changed(f->page);
     f->o.ready(f->o.ctx);
+}
+
+/* Without a pool of mode dra, what one held ended. */
+static void on_claims_current(void *ctx, bool listed)
+{
+    struct fleet *f = ctx;
+    struct err err;
+
+    err_init(&err, NULL);
+    if (listed && writes(f))
+        check(f, observer_claims_listed(f->observer, now_us(f), &err), &err);
+    if (writes(f))
+        on_all_current(f);
+}
+
+static void on_pods_current(void *ctx, bool listed)
+{
+    struct fleet *f = ctx;
+    struct err err;
+
+    err_init(&err, NULL);
+    if (listed && writes(f))
+        check(f, observer_pods_listed(f->observer, now_us(f), &err), &err);
+    if (!writes(f))
+        return;
+    if (f->claims)
+        claim_watch_claims(f->claims);
+    if (!f->claims)
+        on_claims_current(f, listed);
+    else if (claim_watch_is_current(f->claims))
+        on_all_current(f);
 }
 
 static struct reflector *open_watch(struct fleet *f, const char *path, bool by_namespace,
@@ -420,12 +520,34 @@ static void on_nodes_current(void *ctx, bool listed)
         f->pods = open_watch(f, "/api/v1/pods", true, &how);
 }
 
+static void watch_nodes(void *ctx)
+{
+    static const struct reflector_options how = {
+        .reduce = fact_reduce_node, .changed = on_node, .current = on_nodes_current};
+    struct fleet *f = ctx;
+
+    if (writes(f))
+        f->nodes = open_watch(f, "/api/v1/nodes", false, &how);
+}
+
+static void open_claims(struct fleet *f)
+{
+    const struct claim_watch_options o = {.slices_listed = watch_nodes,
+                                          .node = on_devices,
+                                          .claim = on_claim,
+                                          .claims_current = on_claims_current,
+                                          .refused = on_refused,
+                                          .went_back = on_went_back,
+                                          .ctx = f};
+
+    if (claim_watch_is_needed(f->o.config->pools, f->o.config->n_pools))
+        f->claims = claim_watch_new(&o);
+}
+
 /* --- the Lease --- */
 
 static void on_held(void *ctx)
 {
-    static const struct reflector_options how = {
-        .reduce = fact_reduce_node, .changed = on_node, .current = on_nodes_current};
     struct fleet *f = ctx;
     struct err err;
 
@@ -435,7 +557,11 @@ static void on_held(void *ctx)
         check(f, observer_prices(f->observer, now_us(f), &err), &err);
     if (!writes(f))
         return;
-    f->nodes = open_watch(f, "/api/v1/nodes", false, &how);
+    if (f->claims)
+        claim_watch_slices(f->claims, f->host);
+    else
+        watch_nodes(f);
+    f->held = true;
     uv_timer_start(&f->beat, on_beat, BEAT_MS, BEAT_MS);
     fleet_page_changed(f->page);
 }
@@ -479,7 +605,7 @@ static void open_lease(struct fleet *f)
 /* held is filled when the host is read. */
 static struct fleet_now now_of(struct fleet *f, struct arena *a, struct fleet_records *held)
 {
-    struct fleet_now now = {.leader = f->nodes && writes(f),
+    struct fleet_now now = {.leader = f->held && writes(f),
                             .now_us = now_us(f),
                             .seen_us = ledger_seen_us(f->ledger),
                             .unobserved_us = observer_unobserved_us(f->observer),
@@ -645,7 +771,8 @@ int fleet_listen(struct fleet *f, const struct fleet_scrapes *scrapes, unsigned 
 static int open_ledger(struct fleet *f, struct err *err)
 {
     const struct config *c = f->o.config;
-    struct observer_options o = {.pools = c->pools, .n_pools = c->n_pools};
+    struct observer_options o = {
+        .pools = c->pools, .n_pools = c->n_pools, .devices = claim_watch_devices(f->claims)};
     struct fleet_records records;
     struct arena *a;
     int result;
@@ -674,6 +801,7 @@ static void release_all(struct fleet *f)
     f->uses = uses_free(f->uses);
     f->disruptions = fleet_disruptions_free(f->disruptions);
     f->watch = fleet_watch_free(f->watch);
+    f->claims = claim_watch_free(f->claims);
     f->ledger = ledger_close(f->ledger);
     f->magic = 0;
     mem_free(f);
@@ -716,6 +844,7 @@ int fleet_new(const struct fleet_options *options, struct fleet **ret, struct er
 
     *f = (struct fleet){.magic = FLEET_MAGIC, .o = *options, .watch = fleet_watch_new()};
     f->disruptions = fleet_disruptions_new();
+    open_claims(f);
     if (open_ledger(f, err) || host_open(&host, &f->host, err)) {
         release_all(f);
         return -1;
@@ -793,6 +922,7 @@ static void on_page_closed(void *ctx)
     host_stop(f->host);
     f->nodes = reflector_close(f->nodes);
     f->pods = reflector_close(f->pods);
+    f->claims = claim_watch_free(f->claims);
     fleet_lease_close(f->lease);
     f->telemetry = NULL;
     if (telemetry)

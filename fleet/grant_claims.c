@@ -139,23 +139,29 @@ static struct str node_of(struct arena *a, const cJSON *tree)
     return STR("");
 }
 
-static struct kept *kept_of(struct str name, const cJSON *tree)
+void grant_claim_of(struct arena *a, const cJSON *tree, struct grant_claim *ret)
 {
-    struct kept *k = NEW(struct kept);
     struct units_list list = {0};
 
-    *k = (struct kept){.a = arena_new(0)};
-    k->name = arena_str(k->a, name);
     json_each(request, json_path(tree, "spec.devices.requests"))
     {
         if (list.n < MOST_IN_A_CLAIM)
-            add_request(k->a, &list, request);
+            add_request(a, &list, request);
     }
-    k->claim = (struct grant_claim){.ns = arena_str(k->a, meta_ns(tree)),
-                                    .node = node_of(k->a, tree),
-                                    .units = list.items,
-                                    .n_units = list.n};
-    read_results(k->a, tree, &k->claim);
+    *ret = (struct grant_claim){.ns = arena_str(a, meta_ns(tree)),
+                                .node = node_of(a, tree),
+                                .units = list.items,
+                                .n_units = list.n};
+    read_results(a, tree, ret);
+}
+
+static struct kept *kept_of(struct str name, const cJSON *tree)
+{
+    struct kept *k = NEW(struct kept);
+
+    *k = (struct kept){.a = arena_new(0)};
+    k->name = arena_str(k->a, name);
+    grant_claim_of(k->a, tree, &k->claim);
     return k;
 }
 

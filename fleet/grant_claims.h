@@ -34,6 +34,9 @@ struct grant_class_source {
     struct grant_devices *devices;
 };
 
+/* Of a tree; strings are the arena's. */
+void grant_claim_of(struct arena *a, const cJSON *tree, struct grant_claim *ret);
+
 struct grant_claims;
 struct grant_claims *grant_claims_new(void);
 struct grant_claims *grant_claims_free(struct grant_claims *c); /* takes NULL, returns NULL */

@@ -573,12 +573,10 @@ static struct device *heaviest_beside(const struct group *g, const struct device
     return best;
 }
 
-struct rational grant_devices_take(struct grant_devices *d, struct str node,
-                                   const struct grant_device_name *name)
+static struct group *group_named(struct grant_devices *d, struct str node,
+                                 const struct grant_device_name *name)
 {
     struct node *n = d ? node_named(d, node, false) : NULL;
-    struct rational gpus = RATIONAL_ZERO;
-    struct device *device = NULL;
     struct group *g = NULL;
 
     if (n)
@@ -587,7 +585,33 @@ struct rational grant_devices_take(struct grant_devices *d, struct str node,
             if (str_eq(g->driver, name->driver) && str_eq(g->pool, name->pool))
                 break;
         }
-    device = g ? device_named(g, name->device) : NULL;
+    return g;
+}
+
+bool grant_devices_weight(struct grant_devices *d, struct str node, const struct config_pool *pool,
+                          const struct grant_device_name *name, struct rational *ret)
+{
+    const struct group *g = group_named(d, node, name);
+    const struct device *device = g ? device_named(g, name->device) : NULL;
+
+    *ret = device ? weight_of(g, device, pool) : RATIONAL_ZERO;
+    return ret->num > 0;
+}
+
+struct str grant_devices_node_of(const struct grant_devices *d, struct str slice)
+{
+    struct map_entry *e = map_get(&d->slices, slice);
+
+    return e ? CONTAINER(e, struct slice, by_name)->group->node->name : STR("");
+}
+
+struct rational grant_devices_take(struct grant_devices *d, struct str node,
+                                   const struct grant_device_name *name)
+{
+    struct rational gpus = RATIONAL_ZERO;
+    struct group *g = group_named(d, node, name);
+    struct device *device = g ? device_named(g, name->device) : NULL;
+
     if (device && !device->gpus.num && device->n_consumes)
         device = heaviest_beside(g, device);
     if (!device)

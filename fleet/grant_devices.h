@@ -36,6 +36,12 @@ void grant_devices_count(struct grant_devices *d, struct str node, const struct 
 struct grant_device_name {
     struct str driver, pool, device;
 };
+/* What a device weighs, by the class of the pool that it is of, whatever shares its counters.
+ * False: it is of none, or no slice of the node shows it. */
+bool grant_devices_weight(struct grant_devices *d, struct str node, const struct config_pool *pool,
+                          const struct grant_device_name *name, struct rational *ret);
+/* The node of a slice, by the slice's name; empty: none is known. */
+struct str grant_devices_node_of(const struct grant_devices *d, struct str slice);
 /* What a device was in the last count of its node, and is no more: once. Of one that shares
  * counters with devices that counted, the heaviest of these. */
 struct rational grant_devices_take(struct grant_devices *d, struct str node,

@@ -5,6 +5,7 @@
  * `estimated`, and an end is then the last moment at which the pod was seen. */
 #include "observe.h"
 
+#include "fact_claims.h"
 #include "facts.h"
 
 #include <assert.h>
@@ -20,9 +21,13 @@ struct node {
     struct str name;
     bool seen; /* by this process */
 };
+#define CLAIM_KEY "claim/" /* ... UID/MICROSECONDS: the key of an allocation's hold is its own */
+/* Or an allocation of a claim. */
 struct pod {
-    struct map_entry by_uid;
-    struct str uid;
+    struct map_entry by_uid, by_claim;
+    struct str uid;                /* the key of its hold */
+    struct str claim;              /* uid of the claim, in the key; empty: it is a pod's */
+    struct str resources;          /* of a claim; heap */
     struct str tenant, node, pool; /* on the heap */
     struct str disrupted;          /* why the host is about to end it; heap */
     struct rational gpu_eq;
@@ -33,11 +38,12 @@ struct observer {
     struct ledger *ledger;
     const struct config_pool *pools;
     size_t n_pools;
-    struct map nodes, pods;
+    struct grant_devices *devices;
+    struct map nodes, pods, claims;
     int64_t unobserved_us;
     int64_t before_us; /* until then another process observed the host */
     bool fresh;        /* none did: the ledger begins */
-    bool nodes_listed, pods_listed, seen, wants_pods;
+    bool nodes_listed, pods_listed, claims_listed, seen, wants_pods;
 };
 
 /* --- nodes --- */
@@ -127,6 +133,17 @@ static int64_t changed_at(const struct observer *o, const struct node *n,
     return at < now_us ? at : now_us;
 }
 
+static void count_devices(const struct observer *o, struct fact_node *fact)
+{
+    struct rational healthy;
+
+    if (!fact->pool || fact->pool->mode != POOL_DRA)
+        return;
+    grant_devices_count(o->devices, fact->name, fact->pool, &fact->total, &healthy);
+    if (!rational_sub(fact->total, healthy, &fact->unhealthy))
+        fact->unhealthy = fact->total;
+}
+
 int observer_node(struct observer *o, const cJSON *tree, int64_t now_us, struct err *err)
 {
     struct fact_node fact;
@@ -135,6 +152,7 @@ int observer_node(struct observer *o, const cJSON *tree, int64_t now_us, struct 
     bool moved;
 
     fact_node(tree, o->pools, o->n_pools, &fact);
+    count_devices(o, &fact);
     n = node_of(o, fact.name);
     now = (struct fleet_capacity){.pool = fact.pool ? fact.pool->name : STR(""),
                                   .product = fact.product,
@@ -214,12 +232,21 @@ static void remember_pod(struct observer *o, const struct fleet_hold *h)
                       .pool = mem_str(h->pool),
                       .gpu_eq = h->gpu_eq};
     map_put(&o->pods, &p->by_uid, p->uid);
+    if (!str_has_prefix(p->uid, STR(CLAIM_KEY)))
+        return;
+    p->claim = str_from(p->uid, sizeof(CLAIM_KEY) - 1);
+    p->claim = str_sub(p->claim, 0, str_find(p->claim, '/'));
+    p->resources = mem_str(h->resources);
+    map_put(&o->claims, &p->by_claim, p->claim);
 }
 
 static void pod_free(struct observer *o, struct pod *p)
 {
     map_remove(&o->pods, &p->by_uid);
+    if (p->claim.n)
+        map_remove(&o->claims, &p->by_claim);
     mem_free(p->uid.p);
+    mem_free(p->resources.p);
     mem_free(p->tenant.p);
     mem_free(p->node.p);
     mem_free(p->pool.p);
@@ -235,16 +262,20 @@ static const struct config_pool *pool_of(const struct observer *o, struct str na
     return NULL;
 }
 
-static int record_hold(struct observer *o, struct arena *a, const cJSON *tree,
-                       struct fact_pod *fact, struct err *err)
+static const struct node *known_node(const struct observer *o, struct str name,
+                                     const struct config_pool **ret_pool)
 {
-    struct map_entry *on = map_get(&o->nodes, fact->hold.node);
-    const struct node *n = on ? CONTAINER(on, struct node, by_name) : NULL;
-    const struct config_pool *pool = n ? pool_of(o, n->last.pool) : NULL;
-    struct fleet_hold *h = &fact->hold;
+    struct map_entry *e = map_get(&o->nodes, name);
+    const struct node *n = e ? CONTAINER(e, struct node, by_name) : NULL;
 
-    if (!pool || !fact_pod_devices(a, tree, pool, &h->gpu_eq, &h->resources))
-        return 0;
+    *ret_pool = n ? pool_of(o, n->last.pool) : NULL;
+    return n;
+}
+
+/* h->gpu_eq and h->resources are known. */
+static int record(struct observer *o, const struct node *n, const struct config_pool *pool,
+                  struct fleet_hold *h, struct err *err)
+{
     h->pool = pool->name;
     h->product = n->last.product;
     h->mode = config_mode_name(pool->mode);
@@ -252,6 +283,18 @@ static int record_hold(struct observer *o, struct arena *a, const cJSON *tree,
         return -1;
     remember_pod(o, h);
     return 0;
+}
+
+static int record_hold(struct observer *o, struct arena *a, const cJSON *tree,
+                       struct fact_pod *fact, struct err *err)
+{
+    const struct config_pool *pool;
+    const struct node *n = known_node(o, fact->hold.node, &pool);
+    struct fleet_hold *h = &fact->hold;
+
+    if (!pool || !fact_pod_devices(a, tree, pool, &h->gpu_eq, &h->resources))
+        return 0;
+    return record(o, n, pool, h, err);
 }
 
 static int record_end(struct observer *o, struct pod *p, const struct fact_pod *fact,
@@ -308,16 +351,21 @@ int observer_pod_gone(struct observer *o, struct str uid, bool certain, int64_t 
     return result;
 }
 
-static void pod_unseen(void *ctx, struct map_entry *e)
+static void end_unseen(struct walk *w, struct pod *p)
 {
-    struct walk *w = ctx;
-    struct pod *p = CONTAINER(e, struct pod, by_uid);
-
     if (p->seen || w->result)
         return;
     w->result =
         ledger_end_hold(w->o->ledger, p->uid, w->o->before_us, STR("Unobserved"), true, w->err);
     pod_free(w->o, p);
+}
+
+static void pod_unseen(void *ctx, struct map_entry *e)
+{
+    struct pod *p = CONTAINER(e, struct pod, by_uid);
+
+    if (!p->claim.n)
+        end_unseen(ctx, p);
 }
 
 int observer_pods_listed(struct observer *o, int64_t now_us, struct err *err)
@@ -328,6 +376,101 @@ int observer_pods_listed(struct observer *o, int64_t now_us, struct err *err)
     if (!o->pods_listed)
         map_each(&o->pods, pod_unseen, &w);
     o->pods_listed = true;
+    return w.result;
+}
+
+/* --- claims --- */
+
+static struct pod *held_by(const struct observer *o, struct str claim)
+{
+    struct map_entry *e = map_get(&o->claims, claim);
+
+    return e ? CONTAINER(e, struct pod, by_claim) : NULL;
+}
+
+/* certain: when it ended is when its event came, which did not wait for a connection. */
+static int end_claim(struct observer *o, struct pod *p, struct str reason, bool certain,
+                     int64_t now_us, struct err *err)
+{
+    int64_t seen_us = o->claims_listed ? ledger_seen_us(o->ledger) : o->before_us;
+    int result;
+
+    certain = certain && o->claims_listed && now_us - seen_us <= GAP_US;
+    result = ledger_end_hold(o->ledger, p->uid, certain ? now_us : seen_us, reason, !certain, err);
+    pod_free(o, p);
+    return result;
+}
+
+static int record_claim(struct observer *o, struct arena *a, struct fact_claim *fact,
+                        const cJSON *user, int64_t now_us, struct err *err)
+{
+    const struct config_pool *pool;
+    const struct node *n = known_node(o, fact->claim.node, &pool);
+    struct fleet_hold *h = &fact->hold;
+    struct fact_pod used;
+
+    if (!pool || pool->mode != POOL_DRA || !fact_claim_gpus(fact, pool, o->devices, &h->gpu_eq))
+        return 0;
+    if (user) {
+        fact_pod(a, user, &used);
+        h->owner = used.hold.owner;
+    }
+    h->begin_us = h->begin_us && h->begin_us < now_us ? h->begin_us : now_us;
+    h->pod_uid = arena_printf(a, CLAIM_KEY "%.*s/%lld", STR_F(fact->uid), (long long)now_us);
+    return record(o, n, pool, h, err);
+}
+
+/* Is it the allocation on record? */
+static bool is_held(const struct pod *p, const struct fact_claim *fact)
+{
+    return str_eq(p->node, fact->claim.node) && str_eq(p->resources, fact->hold.resources);
+}
+
+int observer_claim(struct observer *o, const cJSON *tree, const cJSON *user, int64_t now_us,
+                   bool *ret_waits, struct err *err)
+{
+    struct arena *a = arena_new(0);
+    struct fact_claim fact;
+    struct pod *p;
+    int result = 0;
+
+    fact_claim(a, tree, &fact);
+    p = held_by(o, fact.uid);
+    if (p && !is_held(p, &fact)) {
+        result = end_claim(o, p, STR("Deallocated"), true, now_us, err);
+        p = NULL;
+    }
+    if (!p && !result && fact.uid.n && fact.claim.n_devices)
+        result = record_claim(o, a, &fact, user, now_us, err);
+    p = held_by(o, fact.uid);
+    if (p)
+        p->seen = true;
+    *ret_waits = !p && fact.claim.n_devices;
+    arena_free(a);
+    return result;
+}
+
+int observer_claim_gone(struct observer *o, struct str uid, bool certain, int64_t now_us,
+                        struct err *err)
+{
+    struct pod *p = held_by(o, uid);
+
+    return p ? end_claim(o, p, STR("Deleted"), certain, now_us, err) : 0;
+}
+
+static void claim_unseen(void *ctx, struct map_entry *e)
+{
+    end_unseen(ctx, CONTAINER(e, struct pod, by_claim));
+}
+
+int observer_claims_listed(struct observer *o, int64_t now_us, struct err *err)
+{
+    struct walk w = {o, err, 0};
+
+    (void)now_us;
+    if (!o->claims_listed)
+        map_each(&o->claims, claim_unseen, &w);
+    o->claims_listed = true;
     return w.result;
 }
 
@@ -457,6 +600,7 @@ struct observer *observer_new(const struct observer_options *options)
                            .ledger = options->ledger,
                            .pools = options->pools,
                            .n_pools = options->n_pools,
+                           .devices = options->devices,
                            .before_us = ledger_seen_us(options->ledger),
                            .fresh = !r->n_capacities && !r->n_holds};
     for (size_t i = 0; i < r->n_capacities; i++)

@@ -5,6 +5,7 @@ import copy
 import json
 import os
 import secrets
+from fractions import Fraction
 
 import pytest
 
@@ -185,6 +186,61 @@ def test_a_tenant_claims_what_is_granted(real_host, grants, tenant):
     eventually(lambda: grants.hard(vc.namespace) == "1", 60, "the quota to follow what was given back")
 
 
+def exact(balance):
+    held, idle, unhealthy, capacity, unmatched = (Fraction(balance[k]) for k in ("held", "idle", "unhealthy", "capacity", "unmatched"))
+    assert held + idle + unhealthy == capacity + unmatched, balance
+    return held, unmatched
+
+
+METERED = {"name": POOL, "mode": "dra", "nodeSelector": {KEY: POOL},
+           "tolerations": [{"key": KEY, "operator": "Equal", "value": POOL, "effect": "NoSchedule"}],
+           "deviceClasses": {CLASS: {"gpuEq": "1", "devices": {"driver": DRIVER, "attributes": {"type": "gpu"}}}},
+           "metering": {"price": "3600", "currency": "USD", "per": "GPUHour"}}
+
+
+def test_claims_are_in_the_ledger(real_host, grants, namespace):
+    """An allocation is held by its namespace, once for all pods that use it, also after they ended and over a kill, until it is gone."""
+    def held(node=None, **more):
+        lines = grants.fleet.lines("tenant,owner,pod,pool,node,mode,reason", kind="held", tenant=namespace, **more)
+        return [line for line in lines if node in (None, line["node"])]
+
+    def gauges():
+        metrics = grants.fleet.metrics()
+        return [sum(metrics.get(f"sublet_fleet_{name}_gpus", {}).values()) for name in ("held", "idle", "unhealthy", "capacity")]
+    grants.fleet.write_config(pools=[METERED], grants={"enabled": False})
+    grants.fleet.start()
+    eventually(lambda: gauges() == [0, 4, 0, 4], 60, "four devices, idle")
+    real_host.api.post(on_host(namespace), claim("shared", taken(2)))
+    real_host.api.post(on_host(namespace), claim("waits", taken()))  # not allocated: it holds nothing
+    pods = f"/api/v1/namespaces/{namespace}/pods"
+    for name in ("a", "b"):
+        body = pod(name, resourceClaimName="shared")
+        body["metadata"]["annotations"] = {"sublet.dev/owner": "Job/forged"}  # of no virtual cluster: it names nothing
+        body["spec"]["tolerations"] = [{"operator": "Exists"}]
+        real_host.api.post(pods, body)
+    eventually(lambda: gauges() == [2, 2, 0, 4], 60, "two devices, held once")
+    line = eventually(held, 60, "a line of the report")[0]
+    assert (line["pod"], line["mode"], line["reason"], line["owner"]) == ("ResourceClaim/shared", "dra", "Running", ""), line
+    assert line["node"] in NODES and line["pods"] == 1, line
+
+    grants.fleet.kill()
+    grants.fleet.start()
+    assert gauges() == [2, 2, 0, 4], "read back"
+    for name in ("a", "b"):
+        real_host.api.delete(f"{pods}/{name}", gracePeriodSeconds=0)
+    eventually(lambda: gauges() == [0, 4, 0, 4], 90, "the host to give the devices back")
+    lines = eventually(lambda: held(reason="Deallocated"), 60, "the end")
+    assert len(lines) == 1 and lines[0]["pods"] == 1 and lines[0]["estimated"] == 0, lines
+    assert Fraction(lines[0]["costExact"]) == Fraction(lines[0]["gpuHoursExact"]) * 3600 > 0, lines
+    grants.publish(NODES[1], taints=[{"key": "xid", "value": "79", "effect": "NoSchedule"}])
+    eventually(lambda: gauges() == [0, 2, 2, 4], 60, "a tainted node")
+    grants.made.remove(f"{DRA}/resourceslices/slice-{NODES[1]}")
+    real_host.api.delete(f"{DRA}/resourceslices/slice-{NODES[1]}")
+    eventually(lambda: gauges() == [0, 2, 0, 2], 60, "a node without slices")
+    total, unmatched = exact(grants.fleet.report("tenant,pool")["balances"][0])
+    assert total == Fraction(lines[0]["gpuHoursExact"]) and not unmatched
+
+
 HOSTILE = {
     "plain": claim("x", taken(2)),
     "alternatives": claim("x", {"name": "r", "firstAvailable": [{"name": "a", "deviceClassName": "other.example.com"},
@@ -219,6 +275,7 @@ def test_claims_in_the_host_namespace_are_bounded(real_host, grants, namespace):
         grants.fleet.start()
         grants.until(namespace, "3")
         assert grants.hard(namespace) == "3" and grants.hard(other) == "1"
+        eventually(lambda: grants.pool()["status"]["granted"] == "4", 60, "the pool's status, which follows")
         shown = {k: grants.pool()["status"][k] for k in ("capacity", "guaranteed", "granted", "free", "mode")}
         assert shown == {"capacity": "4", "guaranteed": "4", "granted": "4", "free": "0", "mode": "dra"}
         assert condition(grants.pool(), "Fenced")["status"] == "True"
@@ -327,3 +384,6 @@ def test_the_chart_gives_the_rights_where_they_are_needed(tmp_path):
     assert rules(enabled=True, deviceClaims=True) == [{"apiGroups": ["resource.k8s.io"], "verbs": ["list", "watch"],
                                                        "resources": ["resourceslices", "resourceclaims"]}]
     assert not rules(enabled=True)
+    made = chart_objects(tmp_path, config={"pools": [METERED]})
+    assert [r["verbs"] for o in made if o["kind"] == "ClusterRole" for r in o["rules"] if r.get("apiGroups") == ["resource.k8s.io"]] == [
+        ["list", "watch"]]
