@@ -6,7 +6,7 @@
 
 #include <sublet/json.h>
 
-#include "../../fleet/grant_claims.h"
+#include "../../fleet/fact_claims.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
 
@@ -27,16 +27,30 @@ static void take(void *ctx, const struct grant_claim *c)
         rational_add_most(&f->taken, grant_devices_take(f->devices, STR("n"), &c->devices[i].name));
 }
 
+static const struct pool_device_class CLASSES[] = {
+    {.name = STR("part"), .gpu_eq = {1, 7}, .driver = STR("d")},
+    {.name = STR("whole"), .gpu_eq = {1, 1}, .driver = STR("d")}};
+static const struct config_pool POOL = {
+    .mode = POOL_DRA, .device_classes = CLASSES, .n_device_classes = COUNT(CLASSES)};
+
+/* As the ledger does: no device weighs more than one GPU. */
+static void weigh(struct fuzzed *f, cJSON *tree)
+{
+    struct fact_claim fact;
+    struct rational gpus;
+
+    fact_reduce_claim(f->a, tree);
+    fact_claim(f->a, tree, &fact);
+    if (fact_claim_gpus(&fact, &POOL, f->devices, &gpus))
+        assert(rational_cmp(gpus, (struct rational){(int64_t)fact.claim.n_devices, 1}) <= 0);
+    (void)fact_claim_user(f->a, tree);
+}
+
 static void check(struct fuzzed *f)
 {
-    static const struct pool_device_class classes[] = {
-        {.name = STR("part"), .gpu_eq = {1, 7}, .driver = STR("d")},
-        {.name = STR("whole"), .gpu_eq = {1, 1}, .driver = STR("d")}};
-    const struct config_pool pool = {
-        .mode = POOL_DRA, .device_classes = classes, .n_device_classes = COUNT(classes)};
     struct rational total, healthy;
 
-    grant_devices_count(f->devices, STR("n"), &pool, &total, &healthy);
+    grant_devices_count(f->devices, STR("n"), &POOL, &total, &healthy);
     assert(healthy.num >= 0 && rational_cmp(healthy, total) <= 0);
     assert(rational_cmp(total, (struct rational){GRANT_NODE_DEVICES, 1}) <= 0);
     f->taken = RATIONAL_ZERO;
@@ -58,6 +72,8 @@ static void put(struct fuzzed *f, size_t n, struct str line)
     } else {
         grant_claims_reduce(f->a, tree);
         grant_claims_set(f->claims, name, tree);
+        if (!json_parse(f->a, line, &tree, NULL))
+            weigh(f, tree);
     }
     check(f);
 }
