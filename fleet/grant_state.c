@@ -114,6 +114,20 @@ static cJSON *item_of(struct grant_state *s, const cJSON *pool)
     return item;
 }
 
+/* The reader's "config: pools[0].mode: ..." and "config: pools[0]: mode: ..." as what is written in
+ * the object: "spec.mode: ...". */
+static struct str place_in_spec(struct arena *a, struct str message)
+{
+    const struct str item = STR("config: pools[0]");
+    struct str rest = str_from(message, item.n), text = str_from(rest, 2);
+    bool has_key = str_has_prefix(rest, STR(": ")) && str_find(text, ':') < str_find(text, ' ');
+
+    if (!str_has_prefix(message, item))
+        return arena_str(a, message);
+    return has_key ? arena_printf(a, "spec.%.*s", STR_F(text))
+                   : arena_printf(a, "spec%.*s", STR_F(rest));
+}
+
 /* By the reader of the configuration. */
 static bool read_pool(struct grant_state *s, const cJSON *item, struct config_pool *ret,
                       struct str *ret_why)
@@ -129,7 +143,7 @@ static bool read_pool(struct grant_state *s, const cJSON *item, struct config_po
     json_set(s->a, file, "pools", list);
     json_set(s->a, file, "host", host);
     if (config_load(s->a, json_text(s->a, file), 0, none, none, config, &err)) {
-        *ret_why = arena_str(s->a, err.message);
+        *ret_why = place_in_spec(s->a, err.message);
         return false;
     }
     *ret = config->pools[0];

@@ -356,6 +356,19 @@ static void check_ready(struct host_of *h, const char *want)
     assert_str(condition_text(h, h->pools[0], "Ready"), want);
 }
 
+static void a_mistake_has_its_place_in_the_object(void **state)
+{
+    struct host_of h;
+    cJSON *spec;
+
+    (void)state;
+    begin(&h, 1);
+    spec = json_get(h.pools[0], "spec");
+    json_set_str(h.a, spec, "trust", STR("adversarial"));
+    check_ready(&h, "False Invalid spec.mode: trust adversarial allows only exclusive|mig");
+    end(&h);
+}
+
 static void a_pool_that_cannot_be_counted_is_none(void **state)
 {
     struct host_of h;
@@ -613,6 +626,7 @@ int main(void)
         cmocka_unit_test(a_guarantee_that_does_not_fit_is_refused),
         cmocka_unit_test(nothing_is_borrowed_or_lent),
         cmocka_unit_test(a_pool_that_cannot_be_counted_is_none),
+        cmocka_unit_test(a_mistake_has_its_place_in_the_object),
         cmocka_unit_test(nothing_changes_by_what_is_not_known),
         cmocka_unit_test(a_bound_is_repaired_while_devices_are_not_known),
         cmocka_unit_test(devices_of_others_are_not_granted),
