@@ -2,7 +2,7 @@
 /* The reader of the ledger, for reports and for the process that goes on with it, in one read
  * transaction: all rows at once, or holds a part at a time. A year has millions of holds, whose
  * nodes, tenants and owners are few: a string that recurs is in memory once, and holds are counted
- * before they are read. Must not change the file, nor lock out its writer. */
+ * before they are read. Must not change the ledger, nor lock out its writer. */
 #include "ledger_rows.h"
 
 #include <stdlib.h>
@@ -11,61 +11,20 @@
 
 #define MOST_INTERNED 65536 /* strings; of what is different in each row no more is gained */
 
-int ledger_failed(sqlite3 *db, const char *doing, struct err *err)
-{
-    return err_set(err, &ERR_STORAGE, "%s: %s", doing, sqlite3_errmsg(db));
-}
-
-void ledger_bind_str(sqlite3_stmt *statement, int index, struct str value)
-{
-    sqlite3_bind_text(statement, index, value.n ? value.p : "", (int)value.n, SQLITE_TRANSIENT);
-}
-
-int ledger_meta(sqlite3 *db, const char *key, int64_t *ret, struct err *err)
-{
-    sqlite3_stmt *s = NULL;
-    int code;
-
-    *ret = 0;
-    if (sqlite3_prepare_v2(db, "SELECT value FROM meta WHERE key = ?1", -1, &s, NULL) != SQLITE_OK)
-        return ledger_failed(db, "ledger", err);
-    ledger_bind_str(s, 1, str_c(key));
-    code = sqlite3_step(s);
-    if (code == SQLITE_ROW)
-        *ret = sqlite3_column_int64(s, 0);
-    sqlite3_finalize(s);
-    return code == SQLITE_ROW || code == SQLITE_DONE ? 0 : ledger_failed(db, "ledger", err);
-}
-
-int ledger_check_format(int64_t format, struct err *err)
-{
-    return format >= 1 && format <= LEDGER_FORMAT
-               ? 0
-               : err_set(err, &ERR_STORAGE, "ledger: format %lld is not known to this version",
-                         (long long)format);
-}
-
 struct interned {
     struct map_entry by_string;
     struct str string;
 };
 
-static struct str column_str(sqlite3_stmt *s, int column)
+static struct str string(struct ledger_reading *r, struct ledger_query *q, int column)
 {
-    const char *p = (const char *)sqlite3_column_text(s, column);
-
-    return (struct str){p, (size_t)sqlite3_column_bytes(s, column)};
-}
-
-static struct str string(struct ledger_reading *r, sqlite3_stmt *s, int column)
-{
-    return arena_str(r->rows, column_str(s, column));
+    return arena_str(r->rows, ledger_str(q, column));
 }
 
 /* The same for columns whose values recur. */
-static struct str shared(struct ledger_reading *r, sqlite3_stmt *s, int column)
+static struct str shared(struct ledger_reading *r, struct ledger_query *q, int column)
 {
-    struct str value = column_str(s, column);
+    struct str value = ledger_str(q, column);
     struct map_entry *e = map_get(&r->interned, value);
     struct interned *i;
 
@@ -79,39 +38,39 @@ static struct str shared(struct ledger_reading *r, sqlite3_stmt *s, int column)
     return i->string;
 }
 
-static struct rational fraction(sqlite3_stmt *s, int column)
+static struct rational fraction(struct ledger_query *q, int column)
 {
-    return (struct rational){sqlite3_column_int64(s, column), sqlite3_column_int64(s, column + 1)};
+    return (struct rational){ledger_int(q, column), ledger_int(q, column + 1)};
 }
 
-static void read_hold(struct ledger_reading *r, sqlite3_stmt *s)
+static void read_hold(struct ledger_reading *r, struct ledger_query *q)
 {
     struct fleet_records *all = r->records;
     struct fleet_hold *h;
 
     if (all->n_holds == r->caps[0]) /* as many as were counted, in one transaction */
         return;
-    r->ids[all->n_holds] = sqlite3_column_int64(s, 17);
+    r->ids[all->n_holds] = ledger_int(q, 17);
     h = &all->holds[all->n_holds++];
-    *h = (struct fleet_hold){.pod_uid = string(r, s, 0),
-                             .tenant = shared(r, s, 1),
-                             .cluster = shared(r, s, 2),
-                             .ns = shared(r, s, 3),
-                             .name = string(r, s, 4),
-                             .owner = shared(r, s, 5),
-                             .node = shared(r, s, 6),
-                             .pool = shared(r, s, 7),
-                             .product = shared(r, s, 8),
-                             .resources = shared(r, s, 9),
-                             .mode = shared(r, s, 16),
-                             .gpu_eq = fraction(s, 10),
-                             .begin_us = sqlite3_column_int64(s, 12),
+    *h = (struct fleet_hold){.pod_uid = string(r, q, 0),
+                             .tenant = shared(r, q, 1),
+                             .cluster = shared(r, q, 2),
+                             .ns = shared(r, q, 3),
+                             .name = string(r, q, 4),
+                             .owner = shared(r, q, 5),
+                             .node = shared(r, q, 6),
+                             .pool = shared(r, q, 7),
+                             .product = shared(r, q, 8),
+                             .resources = shared(r, q, 9),
+                             .mode = shared(r, q, 16),
+                             .gpu_eq = fraction(q, 10),
+                             .begin_us = ledger_int(q, 12),
                              .end_us = FLEET_OPEN};
-    if (sqlite3_column_type(s, 13) == SQLITE_NULL)
+    if (q->db->ops->is_null(q, 13))
         return;
-    h->end_us = sqlite3_column_int64(s, 13);
-    h->reason = shared(r, s, 14);
-    h->estimated = sqlite3_column_int(s, 15);
+    h->end_us = ledger_int(q, 13);
+    h->reason = shared(r, q, 14);
+    h->estimated = ledger_int(q, 15);
 }
 
 /* Rows of a node and pool, or of the prices of a pool, in the order of ids, each of which holds
@@ -161,76 +120,74 @@ static bool place_of(struct ledger_reading *r, struct track *t, int64_t from_us,
     return true;
 }
 
-static void read_capacity(struct ledger_reading *r, sqlite3_stmt *s)
+static void read_capacity(struct ledger_reading *r, struct ledger_query *q)
 {
     struct fleet_records *all = r->records;
-    struct track *t = track_of(r, &r->nodes, column_str(s, 0), column_str(s, 1));
+    struct track *t = track_of(r, &r->nodes, ledger_str(q, 0), ledger_str(q, 1));
     size_t at;
 
-    if (!place_of(r, t, sqlite3_column_int64(s, 3), all->n_capacities, &at))
+    if (!place_of(r, t, ledger_int(q, 3), all->n_capacities, &at))
         return;
     if (at == all->n_capacities) {
         ARENA_GROW(r->rows, all->capacities, all->n_capacities, r->caps[1]);
         all->n_capacities++;
     }
-    all->capacities[at] = (struct fleet_capacity){.node = shared(r, s, 0),
-                                                  .pool = shared(r, s, 1),
-                                                  .product = shared(r, s, 2),
-                                                  .from_us = sqlite3_column_int64(s, 3),
-                                                  .total = fraction(s, 4),
-                                                  .unhealthy = fraction(s, 6),
-                                                  .down = sqlite3_column_int(s, 8),
-                                                  .estimated = sqlite3_column_int(s, 9)};
+    all->capacities[at] = (struct fleet_capacity){.node = shared(r, q, 0),
+                                                  .pool = shared(r, q, 1),
+                                                  .product = shared(r, q, 2),
+                                                  .from_us = ledger_int(q, 3),
+                                                  .total = fraction(q, 4),
+                                                  .unhealthy = fraction(q, 6),
+                                                  .down = ledger_int(q, 8),
+                                                  .estimated = ledger_int(q, 9)};
 }
 
-static void read_price(struct ledger_reading *r, sqlite3_stmt *s)
+static void read_price(struct ledger_reading *r, struct ledger_query *q)
 {
     struct fleet_records *all = r->records;
-    struct track *t = track_of(r, &r->priced, column_str(s, 0), STR(""));
+    struct track *t = track_of(r, &r->priced, ledger_str(q, 0), STR(""));
     size_t at;
 
-    if (!place_of(r, t, sqlite3_column_int64(s, 1), all->n_prices, &at))
+    if (!place_of(r, t, ledger_int(q, 1), all->n_prices, &at))
         return;
     if (at == all->n_prices) {
         ARENA_GROW(r->rows, all->prices, all->n_prices, r->caps[2]);
         all->n_prices++;
     }
-    all->prices[at] = (struct fleet_price){.pool = shared(r, s, 0),
-                                           .from_us = sqlite3_column_int64(s, 1),
-                                           .price = fraction(s, 2),
-                                           .currency = shared(r, s, 4),
-                                           .borrow = fraction(s, 5)};
+    all->prices[at] = (struct fleet_price){.pool = shared(r, q, 0),
+                                           .from_us = ledger_int(q, 1),
+                                           .price = fraction(q, 2),
+                                           .currency = shared(r, q, 4),
+                                           .borrow = fraction(q, 5)};
 }
 
-static void read_guarantee(struct ledger_reading *r, sqlite3_stmt *s)
+static void read_guarantee(struct ledger_reading *r, struct ledger_query *q)
 {
     struct fleet_records *all = r->records;
 
     ARENA_GROW(r->rows, all->guarantees, all->n_guarantees, r->caps[4]);
-    all->guarantees[all->n_guarantees++] =
-        (struct fleet_guarantee){.tenant = shared(r, s, 0),
-                                 .pool = shared(r, s, 1),
-                                 .from_us = sqlite3_column_int64(s, 2),
-                                 .bound = sqlite3_column_int(s, 3),
-                                 .guarantee = fraction(s, 4),
-                                 .granted = fraction(s, 6),
-                                 .labels = shared(r, s, 8)};
+    all->guarantees[all->n_guarantees++] = (struct fleet_guarantee){.tenant = shared(r, q, 0),
+                                                                    .pool = shared(r, q, 1),
+                                                                    .from_us = ledger_int(q, 2),
+                                                                    .bound = ledger_int(q, 3),
+                                                                    .guarantee = fraction(q, 4),
+                                                                    .granted = fraction(q, 6),
+                                                                    .labels = shared(r, q, 8)};
 }
 
-static void read_gap(struct ledger_reading *r, sqlite3_stmt *s)
+static void read_gap(struct ledger_reading *r, struct ledger_query *q)
 {
     struct fleet_records *all = r->records;
 
     ARENA_GROW(r->rows, all->gaps, all->n_gaps, r->caps[3]);
-    all->gaps[all->n_gaps++] =
-        (struct fleet_gap){sqlite3_column_int64(s, 0), sqlite3_column_int64(s, 1)};
+    all->gaps[all->n_gaps++] = (struct fleet_gap){ledger_int(q, 0), ledger_int(q, 1)};
 }
 
 /* In the order of holds. */
-static void read_activity(struct ledger_reading *r, sqlite3_stmt *s)
+static void read_activity(struct ledger_reading *r, struct ledger_query *q)
 {
     struct fleet_records *all = r->records;
-    int64_t hold = sqlite3_column_int64(s, 0), use = sqlite3_column_int64(s, 2);
+    int64_t hold = ledger_int(q, 0), use = ledger_int(q, 2);
 
     while (r->at < all->n_holds && r->ids[r->at] < hold)
         r->at++;
@@ -240,16 +197,15 @@ static void read_activity(struct ledger_reading *r, sqlite3_stmt *s)
     if (!all->holds[r->at].n_activities++)
         all->holds[r->at].activity = all->n_activities;
     all->activities[all->n_activities++] = (struct fleet_activity){
-        sqlite3_column_int64(s, 1), use > FLEET_USE_UNKNOWN && use <= FLEET_USE_UNUSED
-                                        ? (enum fleet_use)use
-                                        : FLEET_USE_UNKNOWN};
+        ledger_int(q, 1), use > FLEET_USE_UNKNOWN && use <= FLEET_USE_UNUSED ? (enum fleet_use)use
+                                                                             : FLEET_USE_UNKNOWN};
 }
 
-static void count_holds(struct ledger_reading *r, sqlite3_stmt *s)
+static void count_holds(struct ledger_reading *r, struct ledger_query *q)
 {
     struct fleet_records *all = r->records;
 
-    r->caps[0] = (size_t)sqlite3_column_int64(s, 0);
+    r->caps[0] = (size_t)ledger_int(q, 0);
     r->too_many = r->caps[0] > arena_left(r->rows) / sizeof(*all->holds);
     if (r->too_many)
         return;
@@ -257,34 +213,33 @@ static void count_holds(struct ledger_reading *r, sqlite3_stmt *s)
     r->ids = mem_alloc((r->caps[0] + 1) * sizeof(*r->ids));
 }
 
-static void count_spans(struct ledger_reading *r, sqlite3_stmt *s)
+static void count_spans(struct ledger_reading *r, struct ledger_query *q)
 {
-    r->caps[0] = (size_t)sqlite3_column_int64(s, 0);
+    r->caps[0] = (size_t)ledger_int(q, 0);
     r->too_many = r->caps[0] > arena_left(r->a) / sizeof(*r->spans);
     if (!r->too_many)
         r->spans = mem_alloc((r->caps[0] + 1) * sizeof(*r->spans));
 }
 
-static void read_span(struct ledger_reading *r, sqlite3_stmt *s)
+static void read_span(struct ledger_reading *r, struct ledger_query *q)
 {
-    struct str pool = column_str(s, 3);
+    struct str pool = ledger_str(q, 3);
     struct map_entry *e;
 
     if (r->n_spans == r->caps[0]) /* as many as were counted, in one transaction */
         return;
     r->spans[r->n_spans++] = (struct ledger_span){
-        sqlite3_column_int64(s, 0),
-        sqlite3_column_type(s, 1) == SQLITE_NULL ? FLEET_OPEN : sqlite3_column_int64(s, 1),
-        sqlite3_column_int64(s, 2)};
+        ledger_int(q, 0), q->db->ops->is_null(q, 1) ? FLEET_OPEN : ledger_int(q, 1),
+        ledger_int(q, 2)};
     if (map_get(&r->pools, pool))
         return;
     e = ARENA_NEW(r->a, struct map_entry);
     map_put(&r->pools, e, arena_str(r->a, pool));
 }
 
-static void read_measured(struct ledger_reading *r, sqlite3_stmt *s)
+static void read_measured(struct ledger_reading *r, struct ledger_query *q)
 {
-    r->records->measured = sqlite3_column_int(s, 0);
+    r->records->measured = ledger_int(q, 0);
 }
 
 #define OF_HOLDS                                                                                   \
@@ -303,25 +258,28 @@ static void read_measured(struct ledger_reading *r, sqlite3_stmt *s)
     " guarantee WHERE from_us <= ?2 AND "
 #define GUARANTEES                                                                                 \
     "WITH RECURSIVE of(tenant, pool) AS ("                                                         \
-    " SELECT * FROM (SELECT tenant, pool FROM guarantee ORDER BY tenant, pool LIMIT 1)"            \
+    " SELECT * FROM (SELECT tenant, pool FROM guarantee ORDER BY tenant, pool LIMIT 1) AS one"     \
     " UNION ALL SELECT g.tenant, g.pool FROM of JOIN guarantee g ON g.id = coalesce("              \
     "(SELECT id FROM guarantee WHERE tenant = of.tenant AND pool > of.pool ORDER BY pool LIMIT "   \
     "1),"                                                                                          \
     "(SELECT id FROM guarantee WHERE tenant > of.tenant ORDER BY tenant, pool LIMIT 1))),"         \
     " part(tenant, pool, low, high) AS ("                                                          \
-    " SELECT tenant, pool, 0, (SELECT max(id) + 1 FROM guarantee) FROM of UNION ALL"               \
-    " SELECT part.tenant, part.pool, iif(g.from_us > ?1, low, (low + high) / 2),"                  \
-    " iif(g.from_us > ?1, (low + high) / 2, high) FROM part LEFT JOIN guarantee g ON g.id ="       \
+    " SELECT tenant, pool, CAST(0 AS BIGINT), (SELECT max(id) + 1 FROM guarantee) FROM of UNION "  \
+    "ALL"                                                                                          \
+    " SELECT part.tenant, part.pool, CASE WHEN g.from_us > ?1 THEN low ELSE (low + high) / 2 END," \
+    " CASE WHEN g.from_us > ?1 THEN (low + high) / 2 ELSE high END FROM part LEFT JOIN guarantee " \
+    "g ON g.id ="                                                                                  \
     " (SELECT max(id) FROM guarantee WHERE tenant = part.tenant AND pool = part.pool"              \
     " AND id <= (low + high) / 2) WHERE high - low > 1),"                                          \
     " last(id) AS (SELECT (SELECT max(id) FROM guarantee WHERE tenant = part.tenant"               \
     " AND pool = part.pool AND id <= low) FROM part WHERE high - low = 1)" GUARANTEE               \
-    "id IN last UNION ALL" GUARANTEE "from_us > ?1 AND ?1 < 9223372036854775807 ORDER BY id"
+    "id IN (SELECT id FROM last) UNION ALL" GUARANTEE                                              \
+    "from_us > ?1 AND ?1 < 9223372036854775807 ORDER BY id"
 
 /* old: of format 1, where it is another; empty: it has none. */
 struct table {
     const char *sql;
-    void (*read)(struct ledger_reading *r, sqlite3_stmt *s);
+    void (*read)(struct ledger_reading *r, struct ledger_query *q);
     const char *old;
 };
 static const struct table TABLES[] = {
@@ -345,7 +303,7 @@ static const struct table HOLDS[] = {
 static const struct table SPANS[] = {
     {"SELECT count(*)" OF_HOLDS, count_spans, NULL},
     {"SELECT begin_us, end_us, id, pool" OF_HOLDS, read_span, NULL},
-    {"SELECT EXISTS(SELECT 1 FROM activity JOIN hold ON hold.id = activity.hold"
+    {"SELECT count(*) WHERE EXISTS(SELECT 1 FROM activity JOIN hold ON hold.id = activity.hold"
      " LEFT JOIN hold_end ON hold_end.hold = hold.id WHERE begin_us <= ?2"
      " AND (end_us IS NULL OR end_us >= ?1 AND ?1 < 9223372036854775807))",
      read_measured, ""},
@@ -359,24 +317,26 @@ static int too_large(struct err *err)
 static int read_table(struct ledger_reading *r, const struct table *t, struct err *err)
 {
     const char *sql = r->old && t->old ? t->old : t->sql;
-    sqlite3_stmt *s = NULL;
-    int code = *sql ? sqlite3_prepare_v2(r->db, sql, -1, &s, NULL) : SQLITE_DONE;
+    struct ledger_query *q = NULL;
+    enum ledger_step step;
 
-    if (code == SQLITE_OK && sqlite3_bind_parameter_count(s)) {
-        sqlite3_bind_int64(s, 1, r->from_us);
-        sqlite3_bind_int64(s, 2, r->until_us);
+    if (!*sql)
+        return 0;
+    if (r->db->ops->prepare(r->db, sql, &q, err))
+        return -1;
+    if (r->db->ops->parameters(q)) {
+        ledger_bind_int(q, 1, r->from_us);
+        ledger_bind_int(q, 2, r->until_us);
     }
-    while (code == SQLITE_OK || code == SQLITE_ROW) {
-        code = sqlite3_step(s);
-        if (code == SQLITE_ROW)
-            t->read(r, s);
+    while ((step = ledger_step(q, err)) == LEDGER_ROW) {
+        t->read(r, q);
         if (r->too_many || arena_over(r->rows))
             break;
     }
-    sqlite3_finalize(s);
-    if (r->too_many || arena_over(r->rows))
-        return too_large(err);
-    return code == SQLITE_DONE ? 0 : ledger_failed(r->db, "ledger", err);
+    ledger_query_free(q);
+    if (step == LEDGER_FAILED)
+        return -1;
+    return r->too_many || arena_over(r->rows) ? too_large(err) : 0;
 }
 
 static int read_tables(struct ledger_reading *r, const struct table *tables, size_t n,
@@ -392,9 +352,8 @@ static int begin(struct ledger_reading *r, struct err *err)
 {
     int64_t format;
 
-    if (sqlite3_exec(r->db, "BEGIN", NULL, NULL, NULL) != SQLITE_OK)
-        return ledger_failed(r->db, "ledger", err);
-    if (ledger_meta(r->db, "format", &format, err) || ledger_check_format(format, err) ||
+    if (r->db->ops->begin(r->db, err) || ledger_meta(r->db, "format", &format, err) ||
+        ledger_check_format(format, err) ||
         ledger_meta(r->db, "begin", &r->records->begin_us, err) ||
         ledger_meta(r->db, "seen", &r->records->seen_us, err))
         return -1;
@@ -406,16 +365,13 @@ int ledger_reading_open(struct ledger_reading *r, struct arena *a, struct str di
                         int64_t from_us, int64_t until_us, struct fleet_records *ret,
                         struct err *err)
 {
-    struct str path = arena_printf(a, "%.*s/" LEDGER_FILE, STR_F(directory));
-
     *ret = (struct fleet_records){0};
     *r = (struct ledger_reading){
         .a = a, .rows = a, .records = ret, .from_us = from_us, .until_us = until_us};
-    if (sqlite3_open_v2(path.p, &r->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, NULL) !=
-            SQLITE_OK ||
-        sqlite3_busy_timeout(r->db, 10000) != SQLITE_OK)
-        return ledger_failed(r->db, path.p, err);
-    return begin(r, err) || read_tables(r, TABLES, COUNT(TABLES), err) ? -1 : 0;
+    return ledger_db_open(directory, LEDGER_DB_READ, &r->db, err) || begin(r, err) ||
+                   read_tables(r, TABLES, COUNT(TABLES), err)
+               ? -1
+               : 0;
 }
 
 void ledger_reading_close(struct ledger_reading *r)
@@ -426,9 +382,9 @@ void ledger_reading_close(struct ledger_reading *r)
     map_clear(&r->priced);
     mem_free(r->ids);
     mem_free(r->spans);
-    sqlite3_finalize(r->hold);
-    sqlite3_finalize(r->activity);
-    sqlite3_close(r->db);
+    ledger_query_free(r->hold);
+    ledger_query_free(r->activity);
+    r->db = ledger_db_close(r->db);
 }
 
 int ledger_read(struct arena *a, struct str directory, int64_t from_us, int64_t until_us,
@@ -473,25 +429,26 @@ static int prepare_rows(struct ledger_reading *r, struct err *err)
     if (r->hold)
         return 0;
     sql = arena_printf(r->a, HOLD "%s%s", r->old ? "'', id" : "mode, id", from);
-    if (sqlite3_prepare_v2(r->db, sql.p, -1, &r->hold, NULL) != SQLITE_OK ||
-        (r->records->measured &&
-         sqlite3_prepare_v2(r->db, activities, -1, &r->activity, NULL) != SQLITE_OK))
-        return ledger_failed(r->db, "ledger", err);
-    return 0;
+    return r->db->ops->prepare(r->db, sql.p, &r->hold, err) ||
+                   (r->records->measured &&
+                    r->db->ops->prepare(r->db, activities, &r->activity, err))
+               ? -1
+               : 0;
 }
 
-static int read_rows(struct ledger_reading *r, sqlite3_stmt *s, int64_t id,
-                     void (*read)(struct ledger_reading *r, sqlite3_stmt *s), struct err *err)
+static int read_rows(struct ledger_reading *r, struct ledger_query *q, int64_t id,
+                     void (*read)(struct ledger_reading *r, struct ledger_query *q),
+                     struct err *err)
 {
-    int code;
+    enum ledger_step step;
 
-    if (!s)
+    if (!q)
         return 0;
-    sqlite3_bind_int64(s, 1, id);
-    while ((code = sqlite3_step(s)) == SQLITE_ROW)
-        read(r, s);
-    sqlite3_reset(s);
-    return code == SQLITE_DONE ? 0 : ledger_failed(r->db, "ledger", err);
+    ledger_bind_int(q, 1, id);
+    while ((step = ledger_step(q, err)) == LEDGER_ROW)
+        read(r, q);
+    r->db->ops->reset(q);
+    return step == LEDGER_FAILED ? -1 : 0;
 }
 
 int ledger_read_holds(struct ledger_reading *r, struct arena *rows, const int64_t *ids, size_t n,

@@ -1,23 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: fleet (private)
  *
- * What the writer and the reader of the ledger share: the file, and statements. */
+ * What the reader of the ledger is, to what computes usage from it. */
 #pragma once
-
-#include <sqlite3.h>
 
 #include <sublet/fleet_ledger.h>
 #include <sublet/hash.h>
 
-#define LEDGER_FILE   "ledger.db"
-#define LEDGER_FORMAT 2 /* and 1, which readers know and the writer brings up to date */
-
-/* STORAGE with SQLite's own message. */
-int ledger_failed(sqlite3 *db, const char *doing, struct err *err);
-void ledger_bind_str(sqlite3_stmt *statement, int index, struct str value);
-/* meta's integer of this key, otherwise 0. */
-int ledger_meta(sqlite3 *db, const char *key, int64_t *ret, struct err *err) MUST_CHECK;
-int ledger_check_format(int64_t format, struct err *err) MUST_CHECK;
+#include "ledger_db.h"
 
 /* Of a hold, when it was, and which. */
 struct ledger_span {
@@ -38,8 +28,8 @@ struct ledger_reading {
     struct ledger_span *spans;
     size_t n_spans;
     struct map pools; /* of the spans */
-    sqlite3 *db;
-    sqlite3_stmt *hold, *activity;
+    struct ledger_db *db;
+    struct ledger_query *hold, *activity;
 };
 /* Begins it, and reads all but holds and what they did. To be closed whatever it returns. */
 int ledger_reading_open(struct ledger_reading *r, struct arena *a, struct str directory,

@@ -4,21 +4,13 @@
  * two statements of a number or of a begin, which unique keys decide. */
 #include "statement.h"
 
-#include "ledger_rows.h"
+#include "ledger_db.h"
 
 #include <assert.h>
 
-#define ROWS_MAGIC 0x73746d74u
+#include <sublet/mem.h>
 
-/* A ledger has it from its first statement on. */
-static const char SCHEMA[] =
-    "CREATE TABLE IF NOT EXISTS statement(id INTEGER PRIMARY KEY, tenant TEXT NOT NULL,"
-    " number INTEGER NOT NULL, from_us INTEGER NOT NULL, until_us INTEGER NOT NULL,"
-    " text TEXT NOT NULL, UNIQUE(tenant, number), UNIQUE(tenant, from_us)) STRICT;"
-    "CREATE TRIGGER IF NOT EXISTS statement_kept BEFORE DELETE ON statement"
-    " BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;"
-    "CREATE TRIGGER IF NOT EXISTS statement_fixed BEFORE UPDATE ON statement"
-    " BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;";
+#define ROWS_MAGIC 0x73746d74u
 
 static const char LAST[] = "SELECT number, from_us, until_us, text FROM statement"
                            " WHERE tenant = ?1 ORDER BY number DESC LIMIT 1";
@@ -29,27 +21,18 @@ static const char INSERT[] = "INSERT INTO statement(tenant, number, from_us, unt
 
 struct statement_rows {
     unsigned magic;
-    sqlite3 *db;
+    struct ledger_db *db;
     int64_t identity;
 };
 
-static int exec(struct statement_rows *r, const char *sql, struct err *err)
-{
-    return sqlite3_exec(r->db, sql, NULL, NULL, NULL) == SQLITE_OK
-               ? 0
-               : ledger_failed(r->db, "ledger", err);
-}
-
-static int open_database(struct statement_rows *r, const char *path, struct err *err)
+static int open_database(struct statement_rows *r, struct str location, struct err *err)
 {
     int64_t format;
 
-    if (sqlite3_open_v2(path, &r->db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK ||
-        sqlite3_busy_timeout(r->db, 10000) != SQLITE_OK)
-        return ledger_failed(r->db, path, err);
-    return exec(r, "PRAGMA trusted_schema=OFF; PRAGMA synchronous=FULL", err) ||
+    return ledger_db_open(location, LEDGER_DB_ADD, &r->db, err) ||
                    ledger_meta(r->db, "format", &format, err) || ledger_check_format(format, err) ||
-                   ledger_meta(r->db, "identity", &r->identity, err) || exec(r, SCHEMA, err)
+                   ledger_meta(r->db, "identity", &r->identity, err) ||
+                   r->db->ops->add_statements(r->db, err)
                ? -1
                : 0;
 }
@@ -57,13 +40,9 @@ static int open_database(struct statement_rows *r, const char *path, struct err 
 int statement_rows_open(struct str directory, struct statement_rows **ret, struct err *err)
 {
     struct statement_rows *r = NEW(struct statement_rows);
-    struct arena *a = arena_new(0);
-    int result;
 
     *r = (struct statement_rows){.magic = ROWS_MAGIC};
-    result = open_database(r, arena_printf(a, "%.*s/" LEDGER_FILE, STR_F(directory)).p, err);
-    arena_free(a);
-    if (result) {
+    if (open_database(r, directory, err)) {
         statement_rows_close(r);
         return -1;
     }
@@ -76,7 +55,7 @@ struct statement_rows *statement_rows_close(struct statement_rows *r)
     if (!r)
         return NULL;
     assert(r->magic == ROWS_MAGIC);
-    sqlite3_close(r->db);
+    ledger_db_close(r->db);
     r->magic = 0;
     return mem_free(r);
 }
@@ -89,25 +68,23 @@ uint64_t statement_rows_identity(const struct statement_rows *r)
 static int find(struct statement_rows *r, struct arena *a, const char *sql, struct str tenant,
                 const int64_t period[2], struct statement_row *ret, struct err *err)
 {
-    sqlite3_stmt *s = NULL;
-    int code = sqlite3_prepare_v2(r->db, sql, -1, &s, NULL);
+    struct ledger_query *q = NULL;
+    enum ledger_step step;
 
     *ret = (struct statement_row){0};
-    if (code == SQLITE_OK) {
-        ledger_bind_str(s, 1, tenant);
-        for (int i = 2; i <= sqlite3_bind_parameter_count(s); i++)
-            sqlite3_bind_int64(s, i, period[i - 2]);
-        code = sqlite3_step(s);
-    }
-    if (code == SQLITE_ROW)
-        *ret = (struct statement_row){
-            .number = sqlite3_column_int64(s, 0),
-            .from_us = sqlite3_column_int64(s, 1),
-            .until_us = sqlite3_column_int64(s, 2),
-            .text = arena_str(a, (struct str){(const char *)sqlite3_column_text(s, 3),
-                                              (size_t)sqlite3_column_bytes(s, 3)})};
-    sqlite3_finalize(s);
-    return code == SQLITE_ROW || code == SQLITE_DONE ? 0 : ledger_failed(r->db, "ledger", err);
+    if (r->db->ops->prepare(r->db, sql, &q, err))
+        return -1;
+    ledger_bind_str(q, 1, tenant);
+    for (int i = 2; i <= r->db->ops->parameters(q); i++)
+        ledger_bind_int(q, i, period[i - 2]);
+    step = ledger_step(q, err);
+    if (step == LEDGER_ROW)
+        *ret = (struct statement_row){.number = ledger_int(q, 0),
+                                      .from_us = ledger_int(q, 1),
+                                      .until_us = ledger_int(q, 2),
+                                      .text = arena_str(a, ledger_str(q, 3))};
+    ledger_query_free(q);
+    return step == LEDGER_FAILED ? -1 : 0;
 }
 
 int statement_rows_find(struct statement_rows *r, struct arena *a, struct str tenant,
@@ -126,23 +103,23 @@ int statement_rows_find(struct statement_rows *r, struct arena *a, struct str te
 int statement_rows_add(struct statement_rows *r, struct str tenant, const struct statement_row *row,
                        struct err *err)
 {
-    sqlite3_stmt *s = NULL;
-    int code = sqlite3_prepare_v2(r->db, INSERT, -1, &s, NULL);
+    struct ledger_query *q = NULL;
+    enum ledger_step step;
 
     assert(r->magic == ROWS_MAGIC);
-    if (code == SQLITE_OK) {
-        ledger_bind_str(s, 1, tenant);
-        sqlite3_bind_int64(s, 2, row->number);
-        sqlite3_bind_int64(s, 3, row->from_us);
-        sqlite3_bind_int64(s, 4, row->until_us);
-        ledger_bind_str(s, 5, row->text);
-        code = sqlite3_step(s);
+    if (r->db->ops->prepare(r->db, INSERT, &q, err))
+        return -1;
+    ledger_bind_str(q, 1, tenant);
+    ledger_bind_int(q, 2, row->number);
+    ledger_bind_int(q, 3, row->from_us);
+    ledger_bind_int(q, 4, row->until_us);
+    ledger_bind_str(q, 5, row->text);
+    step = ledger_step(q, err);
+    ledger_query_free(q);
+    if (step == LEDGER_FAILED && err->kind == &ERR_CONFLICT) {
+        err_clear(err);
+        err_set(err, &ERR_CONFLICT, "another process issued statement %lld meanwhile",
+                (long long)row->number);
     }
-    sqlite3_finalize(s);
-    if (code == SQLITE_DONE)
-        return 0;
-    return code == SQLITE_CONSTRAINT
-               ? err_set(err, &ERR_CONFLICT, "another process issued statement %lld meanwhile",
-                         (long long)row->number)
-               : ledger_failed(r->db, "ledger", err);
+    return step == LEDGER_FAILED || r->db->ops->commit(r->db, err) ? -1 : 0;
 }
