@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JSON (or another text with quotation marks) that a test writes with ' for ", so that cases stay
+/* JSON, or other bytes with quotation marks, that a test writes with ' for ", so that cases stay
  * readable. A value cannot hold ' itself. */
 #pragma once
 

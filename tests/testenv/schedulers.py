@@ -74,7 +74,7 @@ class _Scheduler:
         self.make_queue(name, self.spec(gpus))
 
     def make_queue(self, name, spec):
-        """Asked again while the API does not serve its kind yet."""
+        """Repeated while the API does not serve its kind yet."""
         made = {"apiVersion": self.api[len("/apis/"):], "kind": "Queue", "metadata": {"name": name}, "spec": spec}
         eventually(lambda: self.host.api.post(f"{self.api}/queues", made), 60, "queue " + name, also=(404, *AWAY))
         self.queues.append(name)

@@ -101,7 +101,7 @@ static void policies_do_not_judge_themselves(void **state)
 }
 
 /* Pods of a workload are judged as those upstream's controller creates; statuses, deletions, and
- * what nobody owns are not. */
+ * what has no owner are not. */
 static void our_own_writes(void **state)
 {
     (void)state;
