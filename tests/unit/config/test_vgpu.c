@@ -69,8 +69,8 @@ static void mistakes(void **state)
          "config: pools[0]: caps.perPodGPU and caps.perContainerGPU are not for mode hami: a "
          "container has at most one GPU"},
         {HAMI("gpuMemoryMiB: 40960, scheduler: {kind: hami, gang: true}"),
-         "config: pools[0].scheduler: gang: needs a scheduler kind that knows gangs: kueue, kai or "
-         "volcano"},
+         "config: pools[0].scheduler: gang: needs a scheduler kind that knows gangs: kueue, kai, "
+         "volcano or native"},
         {HAMI("gpuMemoryMiB: 40960, scheduler: {kind: hami, queueTemplate: q}"),
          "config: pools[0].scheduler.queueTemplate: needs a scheduler kind with queues"},
         {"pools: [{name: a, mode: volcano-vgpu, nodeSelector: {p: a}, gpuMemoryMiB: 100}]",
