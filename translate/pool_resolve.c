@@ -272,6 +272,15 @@ static bool part_of_host_pod(const cJSON *host_pod, struct rational *ret)
 }
 
 /* A resource that the pool no longer offers counts as one each: unknown is not free. */
+/* By its name on the host, after `rename`. */
+static const struct pool_resource *host_resource(const struct config_pool *pool, struct str name)
+{
+    for (size_t i = 0; i < pool->n_resources; i++)
+        if (str_eq(pool->resources[i].host_name, name))
+            return &pool->resources[i];
+    return NULL;
+}
+
 bool pool_of_host_pod(struct arena *a, const struct config *config, const cJSON *host_pod,
                       struct pool_choice *ret)
 {
@@ -291,7 +300,7 @@ bool pool_of_host_pod(struct arena *a, const struct config *config, const cJSON 
         return gpu_vgpu_of_host(ret->binding->pool, &counts, &ret->gpu_eq);
     for (size_t i = 0; i < counts.n; i++) {
         const struct pool_resource *resource =
-            config_pool_resource(ret->binding->pool, counts.items[i].name);
+            host_resource(ret->binding->pool, counts.items[i].name);
 
         if (!rational_mul((struct rational){counts.items[i].units, 1},
                           resource ? resource->gpu_eq : (struct rational){1, 1}, &part) ||

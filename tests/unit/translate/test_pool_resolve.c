@@ -613,6 +613,27 @@ static void host_pods(void **state)
     }
 }
 
+/* The host has it under the name that the pool gives it. */
+static void host_pods_of_renamed_resources(void **state)
+{
+    struct fixture *f =
+        fixture_new("pools:\n"
+                    "- {name: mps, nodeSelector: {gpus: mps}, mode: mps, resources: "
+                    "{nvidia.com/gpu: {gpuEq: '1/4'}}, "
+                    "rename: {nvidia.com/gpu: nvidia.com/gpu.shared}}\n"
+                    "bindings:\n"
+                    "- {pool: mps, guarantee: '2'}\n");
+    cJSON *host = doc(f, pod(f, "nvidia.com/gpu.shared: 3", ""));
+    struct pool_choice choice;
+
+    (void)state;
+    json_set_str(f->a, json_ensure_path(f->a, host, "metadata.labels"), "sublet.dev/pool",
+                 STR("mps"));
+    assert_true(pool_of_host_pod(f->a, &f->config, host, &choice));
+    assert_str(rational_format(f->a, choice.gpu_eq), "0.75");
+    fixture_free(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -632,6 +653,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(quota_text, setup, teardown),
         cmocka_unit_test_setup_teardown(several_pods, setup, teardown),
         cmocka_unit_test_setup_teardown(host_pods, setup, teardown),
+        cmocka_unit_test(host_pods_of_renamed_resources),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
