@@ -225,6 +225,48 @@ def test_refusals_are_those_of_kube_apiserver(hooks, oracle, path):
     assert answers[0][0] in (400, 403, 418) and "denied the request" in answers[0][2]["message"]
 
 
+CONDITIONS = {
+    "true": ["request.name == 'a'", "object.data.a == '1'", "oldObject == null"],
+    "false": ["request.name == 'a'", "object.data.a == '2'"],
+    "user": ["request.userInfo.username != '' && 'system:authenticated' in request.userInfo.groups"],
+    "denied": ["authorizer.group('').resource('configmaps').namespace('other').check('fly').allowed() == false"],
+    "own": ["authorizer.requestResource.check('create').allowed()"],
+    "error": ["object.data.none == '1'"],
+    "errors": ["object.data.none == '1'", "object.data.a == '1'", "object.metadata.labels.x == 'y'"],
+    "error-and-false": ["object.data.none == '1'", "object.data.a == '2'"],
+    "no-namespace-object": ["namespaceObject == null"],
+}
+
+
+@pytest.mark.parametrize("kind", ["Validating", "Mutating"])
+@pytest.mark.parametrize("policy", ["Fail", "Ignore"])
+def test_match_conditions_are_those_of_kube_apiserver(hooks, oracle, kind, policy):
+    """Of every case one hook, which only objects of its label reach."""
+    def configure(h):
+        return [h.hook("/deny", f"{case}.test.dev", failurePolicy=policy, objectSelector={"matchLabels": {"case": case}},
+                       matchConditions=[{"name": f"c{i}", "expression": e} for i, e in enumerate(CONDITIONS[case])])
+                for case in CONDITIONS]
+
+    def act(send):
+        for case in CONDITIONS:
+            send("POST", MAPS, config_map(labels={"case": case}), query={"dryRun": "All"})
+    reviews, answers = alike(hooks, oracle, act, configure, kind)
+    outcomes = {case: a[0] for case, a in zip(CONDITIONS, answers)}
+    assert outcomes["true"] == 403 and outcomes["false"] == outcomes["error-and-false"] == 201, outcomes
+    assert outcomes["error"] == (403 if policy == "Fail" else 201) and len(reviews) < len(CONDITIONS)
+
+
+@pytest.mark.parametrize("expression", ["object.x ==", "1", "nothing == 1", "params == null", "variables.a", "'a'"])
+def test_conditions_have_to_compile(hooks, oracle, expression):
+    got = []
+    for h in (hooks, oracle):
+        hook = h.hook("/allow", matchConditions=[{"name": "good", "expression": "true"}, {"name": "bad", "expression": expression}])
+        code, _, data = h.api.raw("POST", f"{PLUGIN}/validatingwebhookconfigurations",
+                                  {"metadata": {"name": "never"}, "webhooks": [hook]})
+        got.append((code, json.loads(data)))
+    assert got[0] == got[1] and got[0][0] == 422, json.dumps(got, indent=1)
+
+
 def faults(hooks, oracle, path, kind, policy, **over):
     def act(send):
         send("POST", MAPS, config_map("f"))

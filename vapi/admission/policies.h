@@ -90,5 +90,9 @@ struct policy_result {
     struct policy_annotation *annotations;
     size_t n_refusals, n_annotations;
 };
+/* matchConditions alone, of a webhook: without parameters and `namespaceObject`. 1: all hold; 0:
+ * one does not; -1: errors decide, in *ret_error. */
+int policy_conditions_hold(struct policy_request *q, const struct policy *p,
+                           const struct policy_view *v, struct str *ret_error);
 void policy_evaluate(struct policy_request *q, const struct policy *p, const struct policy_view *v,
                      const cJSON *params, struct policy_result *ret);

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#define N_VARIABLES    8
 #define MOST_NESTED    64 /* variables that need variables */
 #define MOST_MESSAGE   5120
 #define CHECK_DISCOUNT 340000 /* upstream charges 350,000 for a look-up in memory */
@@ -258,39 +259,61 @@ static void annotate(struct evaluation *e, struct policy_result *r)
     }
 }
 
-void policy_evaluate(struct policy_request *q, const struct policy *p, const struct policy_view *v,
-                     const cJSON *params, struct policy_result *ret)
+/* What expressions may name; the authorizer comes last, so that messages can leave it out. */
+static void begin(struct evaluation *e, struct policy_request *q, const struct policy *p,
+                  const struct policy_view *v, const cJSON *params, const cJSON *namespace,
+                  struct cel_variable all[N_VARIABLES])
 {
     const struct admission_call *c = q->call;
     size_t n_variables = p->expressions.variables.n;
     struct cel_check *own = ARENA_NEW(q->arena, struct cel_check);
-    const struct cel_variable all[] = {
+    const struct cel_variable bound[N_VARIABLES] = {
         {"object", cel_from_json(v->object)},
         {"oldObject", cel_from_json(v->old)},
         {"params", cel_from_json(params)},
         {"request", cel_from_json(policy_request_tree(q, v))},
-        {"namespaceObject", cel_from_json(policy_namespace_tree(q))},
+        {"namespaceObject", cel_from_json(namespace)},
         {"variables", {.kind = CEL_VARIABLES}},
         {"authorizer.requestResource", {.kind = CEL_RESOURCE_CHECK, .p = own}},
         {"authorizer", {.kind = CEL_AUTHORIZER}},
     };
-    struct evaluation e = {
-        .q = q,
-        .policy = p,
-        .all = all,
-        .n_all = COUNT(all),
-        .variables = arena_alloc(q->arena, (n_variables + 1) * sizeof(*e.variables)),
-        .known = arena_alloc(q->arena, n_variables + 1),
-    };
-    struct str error;
-    int held;
 
+    memcpy(all, bound, sizeof(bound));
     *own = (struct cel_check){.group = c->resource->group,
                               .resource = c->resource->plural,
                               .subresource = c->subresource,
                               .ns = q->ns,
                               .name = q->name};
-    e.activation = (struct cel_activation){all, COUNT(all), variable, authorize, &e};
+    *e = (struct evaluation){
+        .q = q,
+        .policy = p,
+        .all = all,
+        .n_all = N_VARIABLES,
+        .variables = arena_alloc(q->arena, (n_variables + 1) * sizeof(*e->variables)),
+        .known = arena_alloc(q->arena, n_variables + 1),
+    };
+    e->activation = (struct cel_activation){all, N_VARIABLES, variable, authorize, e};
+}
+
+int policy_conditions_hold(struct policy_request *q, const struct policy *p,
+                           const struct policy_view *v, struct str *ret_error)
+{
+    struct cel_variable all[N_VARIABLES];
+    struct evaluation e;
+
+    begin(&e, q, p, v, NULL, NULL, all);
+    return conditions_hold(&e, ret_error);
+}
+
+void policy_evaluate(struct policy_request *q, const struct policy *p, const struct policy_view *v,
+                     const cJSON *params, struct policy_result *ret)
+{
+    struct cel_variable all[N_VARIABLES];
+    struct evaluation e;
+    struct str error;
+    int held;
+
+    begin(&e, q, p, v, params, policy_namespace_tree(q), all);
     *ret = (struct policy_result){
         .refusals =
             arena_alloc(q->arena, (p->expressions.validations.n + 1) * sizeof(*ret->refusals)),

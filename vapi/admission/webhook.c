@@ -43,6 +43,7 @@ struct run {
     unsigned round; /* 1: hooks that asked for it are called again */
     bool changed;
     const struct post *failed; /* the first of its hooks' */
+    struct err refusal;        /* by matchConditions, before any hook was called */
 };
 
 struct webhooks {
@@ -114,11 +115,6 @@ static bool on_configuration(void *ctx, const struct store_object *o)
     return true;
 }
 
-static bool applies(struct run *run, struct webhook_hook *h)
-{
-    return webhook_matches(run->review.call->arena, h->spec, &run->review, &h->as);
-}
-
 /* ---- the request ---- */
 
 /* A copy in the version that the hook reads. */
@@ -153,6 +149,23 @@ static cJSON *shown(struct arena *a, const struct run *run, const struct webhook
 
     hide(run, object);
     return object;
+}
+
+/* 1, 0, or -1 with err: what its conditions say, it fails by. */
+static int applies(struct run *run, struct webhook_hook *h, struct err *err)
+{
+    struct arena *a;
+    int ret;
+
+    if (!webhook_matches(run->review.call->arena, h->spec, &run->review, &h->as))
+        return 0;
+    if (!json_count(json_get(h->spec, "matchConditions")))
+        return 1;
+    a = arena_new(0);
+    ret = webhook_conditions(&run->review, h, shown(a, run, h), in_version(a, h, run->review.old),
+                             err);
+    arena_free(a);
+    return ret;
 }
 
 static int64_t timeout_of(const struct webhook_hook *h)
@@ -425,14 +438,17 @@ static int mutate_again(struct run *run, struct err *err)
     return 0;
 }
 
-/* Starts the next mutating hook. False: none is left. */
+/* Starts the next mutating hook. False: none is left, or with err. */
 static bool go_on(struct run *run, struct err *err)
 {
     for (;;) {
         while (run->next < run->n) {
             struct webhook_hook *h = &run->hooks[run->next++];
+            int applied = run->round && !h->due ? 0 : applies(run, h, err);
 
-            if ((run->round && !h->due) || !applies(run, h))
+            if (applied < 0)
+                return false;
+            if (!applied)
                 continue;
             start_post(run, h);
             return true;
@@ -487,13 +503,28 @@ static void on_too_many(void *ctx)
     end_run(run, &err);
 }
 
+/* What the conditions of a hook say, before any was called. */
+static void on_refused(void *ctx)
+{
+    struct run *run = ctx;
+
+    end_run(run, &run->refusal);
+}
+
 static bool start_all(struct run *run)
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < run->n; i++)
-        if (applies(run, &run->hooks[i]))
+    for (size_t i = 0; i < run->n; i++) {
+        int applied = applies(run, &run->hooks[i], &run->refusal);
+
+        if (applied < 0) {
+            api_defer(run->review.call->api, on_refused, run);
+            return true;
+        }
+        if (applied)
             run->hooks[n++] = run->hooks[i];
+    }
     if (n > WEBHOOK_MOST_HOOKS)
         api_defer(run->review.call->api, on_too_many, run);
     for (size_t i = 0; i < n && n <= WEBHOOK_MOST_HOOKS; i++)
@@ -520,6 +551,7 @@ bool webhooks_run(enum webhook_phase phase, const struct webhook_review *r, webh
                         .done = done,
                         .ctx = ctx};
     err_init(&none, r->call->arena);
+    err_init(&run->refusal, r->call->arena);
     if (store_scan(api->o.store, w->storage[phase], STR_NULL, STR_NULL, STR_NULL, 0,
                    on_configuration, run, &none) ||
         w->n_waiting >= WEBHOOK_MOST_WAITING ||
@@ -527,5 +559,11 @@ bool webhooks_run(enum webhook_phase phase, const struct webhook_review *r, webh
         api_defer(api, on_too_many, run);
         return true;
     }
-    return phase == WEBHOOKS_VALIDATING ? start_all(run) : go_on(run, &none);
+    if (phase == WEBHOOKS_VALIDATING)
+        return start_all(run);
+    if (go_on(run, &run->refusal))
+        return true;
+    if (run->refusal.kind)
+        api_defer(api, on_refused, run);
+    return run->refusal.kind != NULL;
 }

@@ -17,6 +17,11 @@ struct webhook_hook {
     const struct resource *as;
 };
 
+/* webhook_condition.c */
+/* matchConditions of a hook that applies otherwise; object and old are in its version. 1: all hold;
+ * 0: one does not, or errors are ignored; -1: with err, FORBIDDEN by what they say. */
+int webhook_conditions(const struct webhook_review *r, const struct webhook_hook *h, cJSON *object,
+                       cJSON *old, struct err *err) MUST_CHECK;
 /* webhook_review.c */
 /* The AdmissionReview for a hook that reads resource `as`; object and old are in its version. */
 void webhook_print(struct arena *a, const struct webhook_review *r, const struct resource *as,

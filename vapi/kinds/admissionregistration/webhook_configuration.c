@@ -4,7 +4,9 @@
 #include "../rules/kind.h"
 #include "policy.h"
 
+#include <sublet/cel_policy.h>
 #include <sublet/encode.h>
+#include <sublet/json_build.h>
 #include <ctype.h>
 
 static const struct default_rule WEBHOOK[] = {
@@ -246,12 +248,34 @@ static void check_review_versions(const struct check *c)
         field_invalid(e, p, list, "must include at least one of " REVIEW_VERSIONS);
 }
 
+/* Programs are made for their problems only, in memory that is given back. */
+static void check_expressions(const struct check *c)
+{
+    struct arena *scratch = arena_new(0);
+    struct cel_policy policy;
+
+    cel_policy_compile(scratch,
+                       json_object(scratch, JSON("matchConditions", json_copy(scratch, c->value))),
+                       &policy);
+    for (size_t i = 0; i < policy.conditions.n; i++) {
+        const struct cel_expression *x = &policy.conditions.items[i];
+
+        if (x->problem.n)
+            field_invalid_str(c->e, FIELD(FIELD_INDEX(c->at, x->index), x->field), x->source,
+                              arena_cstr(c->e->arena, x->problem));
+    }
+    cel_policy_release(&policy);
+    arena_free(scratch);
+}
+
 static void check_conditions(const struct check *c)
 {
     const struct leniency *fine = c->context;
 
-    if (!fine->same_conditions)
+    if (!fine->same_conditions) {
         validate_match_conditions(c->e, c->at, c->value);
+        check_expressions(c);
+    }
 }
 
 static const struct rule HOOK[] = {
