@@ -5,14 +5,8 @@
 int ledger_db_open(struct str location, enum ledger_db_mode mode, struct ledger_db **ret,
                    struct err *err)
 {
-    struct str prefix = STR(LEDGER_POSTGRES);
-
     *ret = NULL;
-    if (!str_has_prefix(location, prefix))
-        return ledger_sqlite.open(location, mode, ret, err);
-    location.p += prefix.n;
-    location.n -= prefix.n;
-    return ledger_postgres.open(location, mode, ret, err);
+    return ledger_sqlite.open(location, mode, ret, err);
 }
 
 struct ledger_db *ledger_db_close(struct ledger_db *db)

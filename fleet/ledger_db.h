@@ -14,8 +14,6 @@
 
 #define LEDGER_FORMAT 2 /* and 1, which readers know and the writer brings up to date */
 
-#define LEDGER_POSTGRES "postgres:"
-
 enum ledger_db_mode {
     LEDGER_DB_READ,  /* of a ledger that is there */
     LEDGER_DB_ADD,   /* the same, and rows of a table that its writer has not */
@@ -61,10 +59,9 @@ struct ledger_db_ops {
     int64_t (*column_int)(struct ledger_query *q, int column); /* NULL: 0 */
     struct str (*column_str)(struct ledger_query *q, int column);
 };
-extern const struct ledger_db_ops ledger_sqlite, ledger_postgres;
+extern const struct ledger_db_ops ledger_sqlite;
 
-/* location: a directory, which has ledger.db, or LEDGER_POSTGRES and the name of a file with the
- * connection, as libpq reads it. *ret is NULL when it fails. */
+/* location: a directory, which has ledger.db. *ret is NULL when it fails. */
 int ledger_db_open(struct str location, enum ledger_db_mode mode, struct ledger_db **ret,
                    struct err *err) MUST_CHECK;
 struct ledger_db *ledger_db_close(struct ledger_db *db); /* takes NULL */

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The database: append-only, written twice is there once, one writer, and a format it knows. */
+/* The file: append-only, written twice is there once, one writer, and a format it knows. */
 #include "world.h"
 
 #include <sublet/buf.h>
+
+#include <sqlite3.h>
 
 static struct fleet_hold a_hold(void)
 {
@@ -224,6 +226,15 @@ static void what_was_not_committed_is_not_there(void **state)
     assert_int_equal(ledger_identity(w->ledger), 1);
 }
 
+static sqlite3 *raw(struct world *w)
+{
+    sqlite3 *db = NULL;
+
+    assert_int_equal(sqlite3_open(arena_printf(w->a, "%s/ledger.db", w->directory).p, &db),
+                     SQLITE_OK);
+    return db;
+}
+
 static void rows_cannot_be_changed(void **state)
 {
     static const char *const attempts[] = {
@@ -236,14 +247,16 @@ static void rows_cannot_be_changed(void **state)
     struct fleet_hold h = a_hold();
     struct fleet_capacity c = {
         .node = STR("n"), .pool = STR("p"), .total = {1, 1}, .unhealthy = {0, 1}};
+    sqlite3 *db;
 
     assert_int_equal(ledger_add_hold(w->ledger, &h, &w->err), 0);
     assert_int_equal(ledger_end_hold(w->ledger, STR("u1"), BEGIN, STR("x"), false, &w->err), 0);
     assert_int_equal(ledger_add_capacity(w->ledger, &c, &w->err), 0);
     assert_int_equal(ledger_commit(w->ledger, &w->err), 0);
+    db = raw(w);
     for (size_t i = 0; i < COUNT(attempts); i++)
-        assert_false(database_run(w->directory, attempts[i]));
-    assert_true(database_run(w->directory, "SELECT * FROM hold"));
+        assert_int_equal(sqlite3_exec(db, attempts[i], NULL, NULL, NULL), SQLITE_CONSTRAINT);
+    sqlite3_close(db);
 }
 
 static void has_one_writer_and_many_readers(void **state)
@@ -266,9 +279,14 @@ static void refuses_a_newer_format_and_no_ledger(void **state)
 {
     struct world *w = *state;
     struct fleet_records r;
+    sqlite3 *db;
 
     world_kill(w);
-    assert_true(database_run(w->directory, "UPDATE meta SET value = 3 WHERE key = 'format'"));
+    db = raw(w);
+    assert_int_equal(
+        sqlite3_exec(db, "UPDATE meta SET value = 3 WHERE key = 'format'", NULL, NULL, NULL),
+        SQLITE_OK);
+    sqlite3_close(db);
     assert_int_equal(ledger_open(str_c(w->directory), BEGIN, 1, &w->ledger, &w->err), -1);
     assert_true(str_contains(w->err.message, STR("format 3 is not known")));
     err_clear(&w->err);
@@ -278,99 +296,6 @@ static void refuses_a_newer_format_and_no_ledger(void **state)
     assert_ptr_equal(w->err.kind, &ERR_STORAGE);
 }
 
-#ifdef WORLD_POSTGRES
-/* --- what a server does that a file does not --- */
-
-static int write_all(struct world *w, int cut_at)
-{
-    static const char cut[] = "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity"
-                              " WHERE application_name = 'sublet'";
-    const struct fleet_capacity c = {
-        .node = STR("n"), .pool = STR("a100"), .total = {8, 1}, .unhealthy = {0, 1}};
-    const struct fleet_hold h = a_hold();
-    int result = 0;
-
-    for (int i = 0; i < 5 && !result; i++) {
-        if (i == cut_at)
-            assert_true(database_run(w->directory, cut));
-        result = i == 0   ? ledger_add_hold(w->ledger, &h, &w->err)
-                 : i == 1 ? ledger_end_hold(w->ledger, h.pod_uid, BEGIN + HOUR, STR("Failed"),
-                                            false, &w->err)
-                 : i == 2 ? ledger_add_capacity(w->ledger, &c, &w->err)
-                 : i == 3 ? ledger_set_seen(w->ledger, BEGIN + 2 * HOUR, &w->err)
-                          : ledger_commit(w->ledger, &w->err);
-    }
-    return result;
-}
-
-/* Nothing of a transaction is there, or all of it, and the next process writes it once. */
-static void a_connection_that_is_cut_leaves_no_gap(void **state)
-{
-    struct world *w = *state;
-    struct fleet_records r;
-
-    for (int cut_at = 0; cut_at < 5; cut_at++) {
-        assert_int_equal(write_all(w, cut_at), -1);
-        assert_ptr_equal(w->err.kind, &ERR_STORAGE);
-        err_clear(&w->err);
-        assert_int_equal(ledger_read(w->a, str_c(w->directory), 0, INT64_MAX, &r, &w->err), 0);
-        assert_int_equal(r.n_holds + r.n_capacities, 0);
-        assert_int_equal(r.seen_us, BEGIN);
-        world_kill(w);
-        world_start(w, BEGIN);
-    }
-    assert_int_equal(write_all(w, -1), 0);
-    assert_int_equal(ledger_read(w->a, str_c(w->directory), 0, INT64_MAX, &r, &w->err), 0);
-    assert_int_equal(r.n_holds, 1);
-    assert_int_equal(r.n_capacities, 1);
-    assert_int_equal(r.holds[0].end_us, BEGIN + HOUR);
-    assert_int_equal(r.seen_us, BEGIN + 2 * HOUR);
-}
-
-static void what_was_committed_survives_a_server_that_is_killed(void **state)
-{
-    struct world *w = *state;
-    struct fleet_hold h = a_hold();
-    struct fleet_records r;
-
-    assert_int_equal(write_all(w, -1), 0);
-    h.pod_uid = STR("u2");
-    assert_int_equal(ledger_add_hold(w->ledger, &h, &w->err), 0);
-    postgres_stop(SIGQUIT);
-    assert_int_equal(ledger_commit(w->ledger, &w->err), -1);
-    err_clear(&w->err);
-    assert_int_equal(ledger_read(w->a, str_c(w->directory), 0, INT64_MAX, &r, &w->err), -1);
-    err_clear(&w->err);
-    postgres_start();
-    world_kill(w);
-    world_start(w, BEGIN);
-    assert_int_equal(ledger_read(w->a, str_c(w->directory), 0, INT64_MAX, &r, &w->err), 0);
-    assert_int_equal(r.n_holds, 1);
-    assert_int_equal(r.seen_us, BEGIN + 2 * HOUR);
-}
-
-static void a_password_is_in_no_message(void **state)
-{
-    struct world *w = *state;
-    char path[64];
-    struct fleet_records r;
-
-    snprintf(path, sizeof(path), "%s/secret", postgres.directory);
-    for (int i = 0; i < 2; i++) {
-        FILE *f = fopen(path, "we");
-
-        fprintf(f, i ? "postgresql://sublet:hunter2@/postgres?host=/nonexistent\n"
-                     : "password=hunter2 host=/nonexistent bad\n");
-        fclose(f);
-        assert_int_equal(
-            ledger_read(w->a, arena_printf(w->a, "postgres:%s", path), 0, INT64_MAX, &r, &w->err),
-            -1);
-        assert_ptr_equal(w->err.kind, &ERR_STORAGE);
-        assert_false(str_contains(w->err.message, STR("hunter2")));
-        err_clear(&w->err);
-    }
-}
-#else
 /* A ledger as format 1 made it, with what it had: readers know it, the writer brings it up to date,
  * and nothing of it is lost. */
 static const char FORMAT_1[] =
@@ -430,10 +355,13 @@ static void an_earlier_format_is_brought_up_to_date(void **state)
                             .price = {5, 2},
                             .borrow = {4, 5}};
     struct fleet_records r;
+    sqlite3 *db;
 
     world_kill(w);
     assert_int_equal(remove(arena_printf(w->a, "%s/ledger.db", w->directory).p), 0);
-    assert_true(database_run(w->directory, FORMAT_1));
+    db = raw(w);
+    assert_int_equal(sqlite3_exec(db, FORMAT_1, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
     check_old(w);
     for (int i = 0; i < 2; i++) { /* once, and with the format that it has then */
         assert_int_equal(ledger_open(str_c(w->directory), BEGIN, 1, &w->ledger, &w->err), 0);
@@ -456,7 +384,6 @@ static void an_earlier_format_is_brought_up_to_date(void **state)
     assert_int_equal(r.prices[1].from_us, 9000000);
     assert_int_equal(rational_cmp(r.prices[1].borrow, (struct rational){4, 5}), 0);
 }
-#endif
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, world_setup_started, world_teardown)
 int main(void)
@@ -471,13 +398,7 @@ int main(void)
         TEST(rows_cannot_be_changed),
         TEST(has_one_writer_and_many_readers),
         TEST(refuses_a_newer_format_and_no_ledger),
-#ifdef WORLD_POSTGRES
-        TEST(a_connection_that_is_cut_leaves_no_gap),
-        TEST(what_was_committed_survives_a_server_that_is_killed),
-        TEST(a_password_is_in_no_message),
-#else
         TEST(an_earlier_format_is_brought_up_to_date),
-#endif
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nodes and pods as a host shows them, a pool, and a ledger in a directory of its own,
- * or, with WORLD_POSTGRES, in a schema of its own of a PostgreSQL that the test starts. */
+/* Nodes and pods as a host shows them, a pool, and a ledger in a directory of its own. */
 #pragma once
 
-#include "database.h"
+#include "test.h"
 
 #include <sublet/clock.h>
 #include <sublet/fleet_ledger.h>
@@ -27,7 +26,8 @@ static inline void world_open(struct world *w)
 {
     *w = (struct world){.a = arena_new(0)};
     err_init(&w->err, w->a);
-    database_new(w->directory, sizeof(w->directory));
+    snprintf(w->directory, sizeof(w->directory), "/tmp/sublet-fleet-XXXXXX");
+    assert_non_null(mkdtemp(w->directory));
     w->resource = (struct pool_resource){
         .name = STR("nvidia.com/gpu"), .host_name = STR("nvidia.com/gpu"), .gpu_eq = {1, 1}};
     w->pool = (struct config_pool){.name = STR("a100"),
