@@ -10,7 +10,7 @@
  *                                     '--- lendAfter --------' less than the goal, or owners lack
  *
  * What a tenant does can only recall what is its own: beyond its guarantee the report is a wish
- * among others, and no report counts as wanting everything (fleet/share.c). */
+ * among others, and no report counts as wanting everything (fleet/grants/share.c). */
 
 #include "grants/demand.h"
 #include "gpu/ledger.h"

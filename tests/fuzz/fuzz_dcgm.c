@@ -8,7 +8,7 @@
 
 #include <sublet/buf.h>
 
-#include "../../fleet/dcgm.h"
+#include "../../fleet/telemetry/dcgm.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
 

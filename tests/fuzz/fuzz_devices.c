@@ -6,7 +6,7 @@
 
 #include <sublet/json.h>
 
-#include "../../fleet/fact_claims.h"
+#include "../../fleet/core/fact_claims.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
 

@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "../../fleet/statement.h"
+#include "../../fleet/usage/statement.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
 

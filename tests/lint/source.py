@@ -40,6 +40,13 @@ FOLDERS = {
         ("grants",),
         ("admission",),
     ),
+    "fleet": (
+        ("core",),
+        ("ledger", "telemetry"),
+        ("usage",),
+        ("grants",),
+        ("serve",),
+    ),
 }
 
 # A comment, a string or character literal, or a preprocessor line with its continuations.

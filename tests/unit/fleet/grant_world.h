@@ -9,7 +9,7 @@
 #include <sublet/json_build.h>
 #include <sublet/object.h>
 
-#include "grant_write.h"
+#include "grants/grant_write.h"
 
 #define TENANTS 4
 #define GPUS    16 /* of two nodes */

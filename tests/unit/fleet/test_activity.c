@@ -4,7 +4,7 @@
 
 #include "test.h"
 
-#include "activity.h"
+#include "telemetry/activity.h"
 #include "../../quoted.h"
 
 #define MINUTE INT64_C(60000)

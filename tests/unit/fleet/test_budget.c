@@ -5,7 +5,7 @@
 
 #include <sublet/fleet_report.h>
 
-#include "budget.h"
+#include "grants/budget.h"
 
 #define DO(call)                                                                                   \
     do {                                                                                           \

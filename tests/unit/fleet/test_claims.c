@@ -5,7 +5,7 @@
 
 #include <sublet/json_build.h>
 
-#include "fact_claims.h"
+#include "core/fact_claims.h"
 
 #define DO(call) assert_int_equal((call), 0)
 

@@ -5,7 +5,7 @@
  * clock. */
 #include "world.h"
 
-#include "guarantees.h"
+#include "ledger/guarantees.h"
 
 enum { NODES = 3, PODS = 40, STEPS = 60, HISTORIES = 60, GPUS = 40 };
 

@@ -10,8 +10,8 @@
 #include <sqlite3.h>
 #include <uv.h>
 
-#include "counter_book.h"
-#include "counters.h"
+#include "usage/counter_book.h"
+#include "usage/counters.h"
 
 #define DO(call)                                                                                   \
     do {                                                                                           \

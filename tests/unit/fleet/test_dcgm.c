@@ -5,7 +5,7 @@
 
 #include <sublet/buf.h>
 
-#include "dcgm.h"
+#include "telemetry/dcgm.h"
 
 struct parsed {
     struct arena *a;

@@ -4,8 +4,8 @@
 
 #include <sublet/json_build.h>
 
-#include "disruptions.h"
-#include "facts.h"
+#include "ledger/disruptions.h"
+#include "core/facts.h"
 
 static const struct fleet_hold HOLD = {.pool = {"a100", 4}, .tenant = {"team-a", 6}};
 

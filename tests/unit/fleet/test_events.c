@@ -4,7 +4,7 @@
 
 #include <sublet/object.h>
 
-#include "events.h"
+#include "grants/events.h"
 #include "../../quoted.h"
 
 #define NOW (INT64_C(1790000000) * SECOND)

@@ -2,7 +2,7 @@
 /* A GPU node without an exporter is seen, whatever the others do; a node of two pools once. */
 #include "test.h"
 
-#include "exporter_nodes.h"
+#include "telemetry/exporter_nodes.h"
 
 static struct fleet_capacity gpus(struct str node, struct str pool, int64_t n, bool down)
 {

@@ -6,7 +6,7 @@
 #include <sublet/fraction.h>
 #include <sublet/vgpu.h>
 
-#include "facts.h"
+#include "core/facts.h"
 
 static void counts_devices_as_the_scheduler(void **state)
 {

@@ -2,8 +2,8 @@
 /* Jain's index of hand-made shares, and metrics without a series of a pool that is none. */
 #include "test.h"
 
-#include "fairness.h"
-#include "grant_write.h"
+#include "grants/fairness.h"
+#include "grants/grant_write.h"
 
 static struct grants_row row(const char *tenant, int64_t grant, int64_t wants, int64_t placed)
 {

@@ -10,8 +10,8 @@
 #include <sublet/json_build.h>
 #include <sublet/object.h>
 
-#include "grant_class.h"
-#include "grant_write.h"
+#include "grants/grant_class.h"
+#include "grants/grant_write.h"
 
 #define TENANTS 3
 #define DEVICES 8 /* of two nodes */

@@ -6,8 +6,8 @@
 #include <sublet/buf.h>
 #include <sublet/json_build.h>
 
-#include "grant_claims.h"
-#include "grant_devices.h"
+#include "core/grant_claims.h"
+#include "core/grant_devices.h"
 #include "../../quoted.h"
 
 struct seen {

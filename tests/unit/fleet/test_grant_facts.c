@@ -6,7 +6,7 @@
 #include <sublet/clock.h>
 #include <sublet/object.h>
 
-#include "grant_state.h"
+#include "grants/grant_state.h"
 #include "../../quoted.h"
 
 #define NODES   5

@@ -2,7 +2,7 @@
 /* The phases of a pool: each combination of facts, and what no fact may move. */
 #include "test.h"
 
-#include "grant_phase.h"
+#include "grants/grant_phase.h"
 
 #define NOW INT64_C(1790000000)
 

@@ -12,7 +12,7 @@
 #include <sublet/json_build.h>
 #include <sublet/object.h>
 
-#include "grant_queue.h"
+#include "grants/grant_queue.h"
 
 #define TENANTS 3
 #define PARTS   400 /* of two nodes with two GPUs each */

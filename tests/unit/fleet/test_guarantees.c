@@ -4,7 +4,7 @@
  * all. */
 #include "world.h"
 
-#include "guarantees.h"
+#include "ledger/guarantees.h"
 
 #define DO(call) assert_int_equal((call), 0)
 

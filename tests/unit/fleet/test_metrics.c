@@ -2,7 +2,7 @@
 /* What a scrape says of now: capacity is what is held, idle and unhealthy; series are bounded. */
 #include "world.h"
 
-#include "metrics.h"
+#include "serve/metrics.h"
 
 static struct str scrape(struct world *w, int64_t now_us)
 {

@@ -6,8 +6,8 @@
 #include <sublet/fleet_report.h>
 #include <uv.h>
 
-#include "month.h"
-#include "overview.h"
+#include "usage/month.h"
+#include "serve/overview.h"
 
 /* The state as a tree, with what the world's observer sees unless held is given. */
 static cJSON *state_of(struct world *w, struct overview o, const struct fleet_records *held)

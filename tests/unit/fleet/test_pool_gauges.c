@@ -3,8 +3,8 @@
  * their number is bounded. A budget is that of the binding that counts. */
 #include "test.h"
 
-#include "grants.h"
-#include "pool_gauges.h"
+#include "grants/grants.h"
+#include "grants/pool_gauges.h"
 
 static void has(const struct buf *out, const char *line)
 {

@@ -3,7 +3,7 @@
  * of a tenant from being reviewed. */
 #include "test.h"
 
-#include "review_rates.h"
+#include "serve/review_rates.h"
 
 #define HERE     STR("10.0.0.1:1234")
 #define STRANGER STR("10.0.0.9:5678")

@@ -5,7 +5,7 @@
 
 #include <sublet/buf.h>
 
-#include "share.h"
+#include "grants/share.h"
 
 #define MOST 8
 

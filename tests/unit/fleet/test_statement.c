@@ -7,7 +7,7 @@
 
 #include <sublet/fleet_statement.h>
 
-#include "statement.h"
+#include "usage/statement.h"
 
 /* BEGIN is 2026-09-21T14:13:20Z. */
 #define DAY (24 * HOUR)

@@ -4,7 +4,7 @@
 
 #include "test.h"
 
-#include "telemetry_series.h"
+#include "telemetry/telemetry_series.h"
 #include "../../quoted.h"
 
 struct world {

@@ -3,7 +3,7 @@
  * and of a node one at a time. */
 #include "test.h"
 
-#include "turns.h"
+#include "telemetry/turns.h"
 
 #include <limits.h>
 

@@ -4,7 +4,7 @@
 
 #include <sublet/object.h>
 
-#include "unsaid.h"
+#include "grants/unsaid.h"
 
 struct fixture {
     struct unsaid *unsaid;

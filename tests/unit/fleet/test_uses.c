@@ -3,7 +3,7 @@
  * process that had it. */
 #include "world.h"
 
-#include "uses.h"
+#include "ledger/uses.h"
 
 #define DO(call)  assert_int_equal((call), 0)
 #define MINUTE    (60 * SECOND)

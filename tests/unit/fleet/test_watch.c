@@ -2,7 +2,7 @@
 /* Faults of nodes, and pods on them that hold no GPUs: of reduced objects, as a fleet sees them. */
 #include "test.h"
 
-#include "watch.h"
+#include "core/watch.h"
 #include "../../quoted.h"
 
 static cJSON *parse(struct arena *a, const char *text)

@@ -8,7 +8,7 @@
 #include <sublet/fleet_ledger.h>
 #include <sublet/json.h>
 
-#include "observe.h"
+#include "ledger/observe.h"
 
 #define BEGIN (INT64_C(1790000000) * SECOND) /* a whole second of 2026 */
 

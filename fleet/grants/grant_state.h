@@ -12,11 +12,11 @@
 #include <sublet/json.h>
 
 #include "budget.h"
-#include "grant_claims.h"
+#include "core/grant_claims.h"
 #include "grant_facts.h"
 #include "grant_phase.h"
 #include "share.h"
-#include "watch.h"
+#include "core/watch.h"
 
 #define GRANT_QUOTA      "sublet-gpu"
 #define GRANT_DEMAND     CONFIG_GPU_DEMAND

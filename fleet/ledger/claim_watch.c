@@ -3,7 +3,7 @@
  * and go on without them. */
 #include "claim_watch.h"
 
-#include "facts.h"
+#include "core/facts.h"
 
 #include <assert.h>
 

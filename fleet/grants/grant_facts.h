@@ -5,7 +5,7 @@
  * follows from each object alone, never from pools: those may change without any of it. Pure. */
 #pragma once
 
-#include "facts.h"
+#include "core/facts.h"
 
 struct clock;
 

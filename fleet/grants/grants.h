@@ -11,7 +11,7 @@
 #include <sublet/reflector.h>
 
 #include "budget.h"
-#include "watch.h"
+#include "core/watch.h"
 
 struct grants;
 struct grants_options {

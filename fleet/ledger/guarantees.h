@@ -8,7 +8,7 @@
 #include <sublet/config_pool.h>
 #include <sublet/fleet_ledger.h>
 
-#include "grants.h"
+#include "grants/grants.h"
 
 /* Between two records of a binding of which only what is granted differs, which follows what its
  * tenant and others want: at most 86400 / 1800 = 48 a day. No bill depends on it. */

@@ -6,7 +6,7 @@
 #include <sublet/clock.h>
 #include <sublet/json_build.h>
 
-#include "report.h"
+#include "usage/report.h"
 
 #define MOST_ROWS 2000
 #define PLACES    3

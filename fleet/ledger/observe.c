@@ -5,8 +5,8 @@
  * `estimated`, and an end is then the last moment at which the pod was seen. */
 #include "observe.h"
 
-#include "fact_claims.h"
-#include "facts.h"
+#include "core/fact_claims.h"
+#include "core/facts.h"
 
 #include <assert.h>
 

@@ -7,7 +7,7 @@
 #include <sublet/buf.h>
 #include <sublet/fleet_usage.h>
 
-#include "watch.h"
+#include "core/watch.h"
 
 struct fleet_now {
     bool leader;

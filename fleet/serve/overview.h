@@ -7,9 +7,9 @@
 
 #include <sublet/buf.h>
 
-#include "activity.h"
-#include "exporter_nodes.h"
-#include "grants.h"
+#include "telemetry/activity.h"
+#include "telemetry/exporter_nodes.h"
+#include "grants/grants.h"
 #include "metrics.h"
 
 struct overview {

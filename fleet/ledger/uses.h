@@ -6,7 +6,7 @@
 
 #include <sublet/fleet_ledger.h>
 
-#include "activity.h"
+#include "telemetry/activity.h"
 
 /* Between two records of a pod; one of silence does not wait. So a pod has at most
  * 2 * 86400 / 1800 = 96 records a day. */

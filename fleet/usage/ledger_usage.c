@@ -3,7 +3,7 @@
  * period is cut into parts by time, of about as many holds each; a part has the holds that begin in
  * it and those of earlier parts that have not ended. Only the times of all holds are known at once,
  * 24 bytes each. Must say to the bit what the whole period at once says. */
-#include "ledger_rows.h"
+#include "ledger/ledger_rows.h"
 #include "usage.h"
 
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  * two statements of a number or of a begin, which unique keys decide. */
 #include "statement.h"
 
-#include "ledger_db.h"
+#include "ledger/ledger_db.h"
 
 #include <assert.h>
 

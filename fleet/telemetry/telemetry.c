@@ -12,7 +12,7 @@
 
 #include "exporter_nodes.h"
 #include "exporters.h"
-#include "facts.h"
+#include "core/facts.h"
 #include "telemetry_series.h"
 
 #define TELEMETRY_MAGIC 0x74656c65u

@@ -9,7 +9,7 @@
 #include <sublet/config_pool.h>
 #include <sublet/reflector.h>
 
-#include "grant_devices.h"
+#include "core/grant_devices.h"
 
 struct claim_watch_options {
     void (*slices_listed)(void *ctx); /* once: nodes can be counted */

@@ -7,7 +7,7 @@
 
 #include <sublet/reflector.h>
 
-#include "grant_claims.h"
+#include "core/grant_claims.h"
 
 struct grant_class_watch;
 struct grant_class_watch_options {

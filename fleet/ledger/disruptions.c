@@ -9,7 +9,7 @@
 #include <sublet/hash.h>
 #include <sublet/metrics.h>
 
-#include "facts.h"
+#include "core/facts.h"
 
 #define DISRUPTIONS_MAGIC 0x64697372u
 
