@@ -12,6 +12,47 @@ bool plugin_admits(const struct admission_call *c, const char *group, const char
     return str_eqc(c->resource->group, group) && str_eqc(c->resource->plural, plural);
 }
 
+static bool lists(const cJSON *list, struct str item)
+{
+    return json_list_has(list, STR("*")) || json_list_has(list, item);
+}
+
+static bool scope_admits(const cJSON *rule, bool namespaced)
+{
+    struct str scope = json_str(json_get(rule, "scope"));
+
+    if (str_eqc(scope, "Namespaced"))
+        return namespaced;
+    return !str_eqc(scope, "Cluster") || !namespaced;
+}
+
+static bool resource_admits(const cJSON *rule, const struct resource *r, struct str subresource)
+{
+    json_each(item, json_get(rule, "resources"))
+    {
+        struct str sub = json_str(item), plural = str_cut(&sub, '/');
+
+        if ((str_eqc(plural, "*") || str_eq(plural, r->plural)) &&
+            (str_eqc(sub, "*") || str_eq(sub, subresource)))
+            return true;
+    }
+    return false;
+}
+
+bool plugin_rule_admits(const cJSON *rule, enum admission_operation operation, bool namespaced,
+                        const struct resource *r, struct str subresource)
+{
+    static const char *const operations[] = {[ADMISSION_CREATE] = "CREATE",
+                                             [ADMISSION_UPDATE] = "UPDATE",
+                                             [ADMISSION_DELETE] = "DELETE"};
+
+    return scope_admits(rule, namespaced) &&
+           lists(json_get(rule, "operations"), str_c(operations[operation])) &&
+           lists(json_get(rule, "apiGroups"), r->group) &&
+           lists(json_get(rule, "apiVersions"), r->version) &&
+           resource_admits(rule, r, subresource);
+}
+
 bool plugin_is_create(const struct admission_call *c)
 {
     return c->operation == ADMISSION_CREATE;

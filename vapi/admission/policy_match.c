@@ -29,42 +29,6 @@ void policy_match_read(struct arena *a, const cJSON *spec, struct policy_match *
 
 /* ---- rules ---- */
 
-static bool lists(const cJSON *list, struct str item)
-{
-    return json_list_has(list, STR("*")) || json_list_has(list, item);
-}
-
-static struct str operation_of(const struct admission_call *c)
-{
-    return c->operation == ADMISSION_CREATE   ? STR("CREATE")
-           : c->operation == ADMISSION_UPDATE ? STR("UPDATE")
-                                              : STR("DELETE");
-}
-
-static bool scope_fits(const struct policy_request *q, const cJSON *rule)
-{
-    struct str scope = json_str(json_get(rule, "scope"));
-    bool namespaced = q->ns.n && !resource_is_namespace(q->call->resource);
-
-    if (str_eqc(scope, "Namespaced"))
-        return namespaced;
-    return !str_eqc(scope, "Cluster") || !namespaced;
-}
-
-static bool resource_fits(const struct policy_request *q, const cJSON *rule,
-                          const struct resource *r)
-{
-    json_each(item, json_get(rule, "resources"))
-    {
-        struct str sub = json_str(item), plural = str_cut(&sub, '/');
-
-        if ((str_eqc(plural, "*") || str_eq(plural, r->plural)) &&
-            (str_eqc(sub, "*") || str_eq(sub, q->call->subresource)))
-            return true;
-    }
-    return false;
-}
-
 static bool name_fits(const struct policy_request *q, const cJSON *rule)
 {
     const cJSON *names = json_get(rule, "resourceNames");
@@ -74,11 +38,12 @@ static bool name_fits(const struct policy_request *q, const cJSON *rule)
 
 static bool rules_fit(const struct policy_request *q, const cJSON *rules, const struct resource *r)
 {
+    const struct admission_call *c = q->call;
+    bool namespaced = q->ns.n && !resource_is_namespace(c->resource);
+
     json_each(rule, rules)
     {
-        if (scope_fits(q, rule) && lists(json_get(rule, "operations"), operation_of(q->call)) &&
-            lists(json_get(rule, "apiGroups"), r->group) &&
-            lists(json_get(rule, "apiVersions"), r->version) && resource_fits(q, rule, r) &&
+        if (plugin_rule_admits(rule, c->operation, namespaced, r, c->subresource) &&
             name_fits(q, rule))
             return true;
     }

@@ -7,21 +7,6 @@
 
 #include "../core/calls.h"
 
-static struct user user_of(struct arena *a, const struct call *c)
-{
-    static const struct str groups[] = {STR("system:serviceaccounts"),
-                                        STR("system:serviceaccounts:kube-system"),
-                                        STR("system:authenticated")};
-
-    if (!c->controller)
-        return c->user;
-    return (struct user){
-        .name = arena_printf(a, "system:serviceaccount:kube-system:%s", c->controller),
-        .groups = groups,
-        .n_groups = COUNT(groups),
-    };
-}
-
 /* In *ret_error, which lives in `to`: upstream's words of what errors say. */
 static int hold(const struct webhook_review *r, const struct webhook_hook *h,
                 const struct policy_view *v, struct arena *scratch, struct arena *to,
@@ -34,7 +19,7 @@ static int hold(const struct webhook_review *r, const struct webhook_hook *h,
 
     call_admission(r->call, r->operation, &admission);
     admission.resource = r->requested;
-    q.user = user_of(scratch, r->call);
+    q.user = webhook_user(scratch, r->call);
     admission.user = &q.user;
     q.object = r->object;
     q.old = r->old;

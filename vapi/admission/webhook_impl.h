@@ -23,6 +23,8 @@ struct webhook_hook {
 int webhook_conditions(const struct webhook_review *r, const struct webhook_hook *h, cJSON *object,
                        cJSON *old, struct err *err) MUST_CHECK;
 /* webhook_review.c */
+/* Whose write it is, as hooks see it: a controller appears as upstream's, with its account. */
+struct user webhook_user(struct arena *a, const struct call *c);
 /* The AdmissionReview for a hook that reads resource `as`; object and old are in its version. */
 void webhook_print(struct arena *a, const struct webhook_review *r, const struct resource *as,
                    struct str uid, const cJSON *object, const cJSON *old, struct buf *out);

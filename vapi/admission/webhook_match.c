@@ -8,46 +8,13 @@
 
 #include <sublet/selector.h>
 
-static bool list_admits(const cJSON *list, struct str value)
-{
-    return json_list_has(list, value) || json_list_has(list, STR("*"));
-}
-
-static bool resource_admits(const cJSON *list, struct str plural, struct str sub)
-{
-    json_each(item, list)
-    {
-        struct str rest = json_str(item), name = str_cut(&rest, '/');
-
-        if ((str_eqc(name, "*") || str_eq(name, plural)) &&
-            (str_eqc(rest, "*") || str_eq(rest, sub)))
-            return true;
-    }
-    return false;
-}
-
-static bool scope_admits(const cJSON *rule, const struct webhook_review *r)
-{
-    struct str scope = json_str(json_get(rule, "scope"));
-    bool inside = r->call->ns.n && !resource_is_namespace(r->requested);
-
-    if (!scope.n || str_eqc(scope, "*"))
-        return true;
-    return str_eqc(scope, "Namespaced") == inside;
-}
-
 static bool rule_admits(const cJSON *rule, const struct webhook_review *r,
                         const struct resource *as)
 {
-    static const char *const operations[] = {"CREATE", "UPDATE", "DELETE"};
-    const struct subresource *sub = r->call->sub;
+    const struct call *c = r->call;
 
-    return scope_admits(rule, r) &&
-           list_admits(json_get(rule, "operations"), str_c(operations[r->operation])) &&
-           list_admits(json_get(rule, "apiGroups"), as->group) &&
-           list_admits(json_get(rule, "apiVersions"), as->version) &&
-           resource_admits(json_get(rule, "resources"), as->plural,
-                           sub ? str_c(sub->name) : STR(""));
+    return plugin_rule_admits(rule, r->operation, c->ns.n && !resource_is_namespace(r->requested),
+                              as, c->sub ? str_c(c->sub->name) : STR(""));
 }
 
 /* ---- other versions ---- */

@@ -23,22 +23,25 @@ static cJSON *plural_of_resource(struct arena *a, const struct resource *r)
                        JSON("resource", r->plural));
 }
 
-/* A controller appears as upstream's: a service account of kube-system. */
-static cJSON *user_of(struct arena *a, const struct call *c)
+struct user webhook_user(struct arena *a, const struct call *c)
 {
-    static const char *const groups[] = {
-        "system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"};
-    const struct user *u = &c->user;
+    static const struct str groups[] = {STR("system:serviceaccounts"),
+                                        STR("system:serviceaccounts:kube-system"),
+                                        STR("system:authenticated")};
+
+    if (!c->controller)
+        return c->user;
+    return (struct user){
+        .name = arena_printf(a, "system:serviceaccount:kube-system:%s", c->controller),
+        .groups = groups,
+        .n_groups = COUNT(groups),
+    };
+}
+
+static cJSON *user_tree(struct arena *a, const struct user *u)
+{
     cJSON *list = json_new_array(a);
 
-    if (c->controller) {
-        for (size_t i = 0; i < COUNT(groups); i++)
-            json_append(list, json_new_string(a, str_c(groups[i])));
-        return json_object(a,
-                           JSON("username", arena_printf(a, "system:serviceaccount:kube-system:%s",
-                                                         c->controller)),
-                           JSON("groups", list));
-    }
     for (size_t i = 0; i < u->n_groups; i++)
         json_append(list, json_new_string(a, u->groups[i]));
     return json_object(a, JSON("username", u->name), JSON_NONEMPTY("uid", u->uid),
@@ -89,17 +92,18 @@ void webhook_print(struct arena *a, const struct webhook_review *r, const struct
     static const char *const operations[] = {"CREATE", "UPDATE", "DELETE"};
     const struct call *c = r->call;
     struct str sub = c->sub ? str_c(c->sub->name) : STR("");
-    cJSON *request =
-        json_object(a, JSON("uid", uid), JSON("kind", kind_of_resource(a, as)),
-                    JSON("resource", plural_of_resource(a, as)), JSON_NONEMPTY("subResource", sub),
-                    JSON("requestKind", kind_of_resource(a, r->requested)),
-                    JSON("requestResource", plural_of_resource(a, r->requested)),
-                    JSON_NONEMPTY("requestSubResource", sub),
-                    JSON_NONEMPTY("name", r->unnamed ? STR("") : c->name),
-                    JSON_NONEMPTY("namespace", shown_ns(r)),
-                    JSON("operation", operations[r->operation]), JSON("userInfo", user_of(a, c)),
-                    JSON("object", or_null(a, object)), JSON("oldObject", or_null(a, old)),
-                    JSON_BOOL("dryRun", c->options.dry_run), JSON("options", options_of(a, r)));
+    struct user user = webhook_user(a, c);
+    cJSON *request = json_object(
+        a, JSON("uid", uid), JSON("kind", kind_of_resource(a, as)),
+        JSON("resource", plural_of_resource(a, as)), JSON_NONEMPTY("subResource", sub),
+        JSON("requestKind", kind_of_resource(a, r->requested)),
+        JSON("requestResource", plural_of_resource(a, r->requested)),
+        JSON_NONEMPTY("requestSubResource", sub),
+        JSON_NONEMPTY("name", r->unnamed ? STR("") : c->name),
+        JSON_NONEMPTY("namespace", shown_ns(r)), JSON("operation", operations[r->operation]),
+        JSON("userInfo", user_tree(a, &user)), JSON("object", or_null(a, object)),
+        JSON("oldObject", or_null(a, old)), JSON_BOOL("dryRun", c->options.dry_run),
+        JSON("options", options_of(a, r)));
 
     json_print(out, json_object(a, JSON("kind", "AdmissionReview"), JSON("apiVersion", API_VERSION),
                                 JSON("request", request)));

@@ -523,7 +523,7 @@ static void on_warning(void *ctx, struct str text)
     f->warnings = arena_printf(f->a, "%.*s%.*s\n", STR_F(f->warnings), STR_F(text));
 }
 
-/* The tenant is told, but for what is not listed at all. */
+/* The tenant gets a Warning, but for what is not listed at all. */
 static void hosts_of_pods_are_a_warning(void **state)
 {
     struct fixture *f = *state;
