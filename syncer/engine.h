@@ -2,7 +2,7 @@
  * room: syncer (private)
  *
  * All headers of the syncer, for the files above its folders: syncer.c, changes.c, restore_plan.c,
- * host_check.c, and tests. */
+ * and tests. */
 #pragma once
 
 #include "admission/admission.h"

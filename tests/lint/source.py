@@ -36,7 +36,7 @@ FOLDERS = {
         ("core",),
         ("nodes",),
         ("objects",),
-        ("pods", "streams"),
+        ("pods", "streams", "check"),
         ("grants",),
         ("admission",),
     ),
