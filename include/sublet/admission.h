@@ -9,6 +9,7 @@
 
 #include <sublet/vapi.h>
 
+struct call;
 enum admission_operation { ADMISSION_CREATE, ADMISSION_UPDATE, ADMISSION_DELETE };
 
 struct admission_call {
@@ -26,6 +27,12 @@ struct admission_call {
     struct str path_name; /* from the request's path: empty for a POST */
     /* What a policy sees instead of the object: a Scale. ctx is warn_ctx; NULL: the object. */
     cJSON *(*view)(void *ctx, const cJSON *object);
+    /* Decodes an object that a policy mutated, as a body of resource `as`, and sets defaults; NULL:
+     * no policy mutates. In *replaced, the object before the first mutation. */
+    int (*decode)(struct call *call, const struct resource *as, cJSON *object, struct err *err);
+    struct call *call;
+    cJSON **replaced;
+    bool again; /* policies with reinvocationPolicy IfNeeded only */
 };
 /* Changes object. old NULL for create; object NULL for delete. */
 int admission_mutate(const struct admission_call *c, cJSON *object, const cJSON *old,

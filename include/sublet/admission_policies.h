@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * ValidatingAdmissionPolicies of the tenant, compiled: a cache, filled by the first write after a
- * policy or binding changed, freed with the API. Without policies it costs two look-ups. */
+ * Admission policies of the tenant, validating and mutating, compiled: a cache, filled by the first
+ * write after a policy or binding changed, freed with the API. Without policies it costs two
+ * look-ups for each of the two kinds. */
 #pragma once
 
 struct vapi;

@@ -36,10 +36,12 @@ enum cel_kind {
     CEL_RESOURCE_CHECK,
     CEL_DECISION,
     CEL_VARIABLES, /* members come from the activation */
+    CEL_OBJECT,    /* `Object.spec{...}`, `JSONPatch{...}` of a mutation */
 };
 
 struct cel_list;
 struct cel_map;
+struct cel_object;
 
 struct cel_value {
     enum cel_kind kind;
@@ -53,6 +55,7 @@ struct cel_value {
         const cJSON *json;
         const struct cel_list *list;
         const struct cel_map *map;
+        const struct cel_object *object;
         const struct cel_value *inner; /* of an optional; NULL: none */
         const void *p;
     };
@@ -65,10 +68,17 @@ struct cel_map {
     size_t n;
     const struct cel_value *keys, *values;
 };
+struct cel_object {
+    struct str type;
+    struct cel_map fields; /* keys are strings */
+};
 
 /* JSON as CEL sees it, by reference; NULL gives null. */
 struct cel_value cel_from_json(const cJSON *node);
 struct cel_value cel_string(struct str s);
+/* As JSON, in a. NULL with *ret_why: a value that JSON cannot have; an object that does not stand
+ * where its type says, `Object.spec` in `spec` of an `Object`. */
+cJSON *cel_to_json(struct arena *a, struct cel_value v, struct str *ret_why);
 
 /* What an authorizer of an expression is requested to decide. */
 struct cel_check {
@@ -102,6 +112,7 @@ struct cel_declaration {
 struct cel_environment {
     const struct cel_declaration *variables;
     size_t n;
+    bool objects; /* `Object{...}` and `JSONPatch{...}` are declared */
     /* Of `variables`: the type of a member, or NULL; may be NULL itself. */
     const char *(*member)(void *ctx, struct str name);
     void *ctx;

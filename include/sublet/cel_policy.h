@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi/cel
  *
- * The expressions of a ValidatingAdmissionPolicy, compiled: for the validation of the policy, and
- * for requests. Source: k8s.io/apiserver admission/plugin/cel (compile.go, composition.go). */
+ * The expressions of an admission policy, validating or mutating, compiled: for the validation of
+ * the policy, and for requests. Source: k8s.io/apiserver admission/plugin/cel (compile.go, composition.go). */
 #pragma once
 
 #include <sublet/cel.h>
@@ -21,7 +21,7 @@ struct cel_expressions {
 };
 /* messages has one place for each validation. */
 struct cel_policy {
-    struct cel_expressions conditions, variables, validations, messages, annotations;
+    struct cel_expressions conditions, variables, validations, messages, annotations, mutations;
 };
 
 /* Everything but compiled patterns lives in a, which has a limit: expressions beyond it have a

@@ -83,6 +83,9 @@ struct field_diff {
 /* Checks that value has its type; duplicates in lists that are sets or maps are errors. */
 int typed_validate(struct arena *a, struct field_type t, const cJSON *value,
                    struct err *err) MUST_CHECK;
+/* Paths in value of lists, maps and structs that only a whole can replace; false: there are none.
+ */
+bool typed_atomics(struct field_type t, const cJSON *value, struct buf *paths);
 /* Leaves and items present in value. */
 struct field_set *typed_set(struct arena *a, struct field_type t, const cJSON *value);
 int typed_compare(struct arena *a, struct field_type t, const cJSON *old, const cJSON *now,

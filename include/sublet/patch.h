@@ -11,6 +11,9 @@
  * 400 for a malformed patch). merge: RFC 7386. strategic: all directives. */
 int patch_json(struct arena *a, cJSON *object, const cJSON *patch, cJSON **ret,
                struct err *err) MUST_CHECK;
+/* Likewise; *ret_tested: it failed by a test operation of the patch. */
+int patch_json_tested(struct arena *a, cJSON *object, const cJSON *patch, cJSON **ret,
+                      bool *ret_tested, struct err *err) MUST_CHECK;
 /* Unknown members of operations, as `json patch unknown field "[0].foo"`. */
 void patch_json_unknown(const cJSON *patch, struct strict_errors *strict);
 int patch_merge(struct arena *a, cJSON *object, const cJSON *patch, cJSON **ret,

@@ -119,7 +119,9 @@ struct resource {
 bool resource_namespaced(const struct resource *r);
 bool resource_is_pod(const struct resource *r);       /* the built-in one, of any version */
 bool resource_is_namespace(const struct resource *r); /* likewise */
-bool resource_of_crd(const struct resource *r);       /* a CRD defines it; else the server's own */
+struct field_type;
+void resource_field_type(const struct resource *r, struct field_type *ret); /* fields.h */
+bool resource_of_crd(const struct resource *r); /* a CRD defines it; else the server's own */
 const struct subresource *resource_sub(const struct resource *r, struct str name);
 /* The priorities kube-apiserver's aggregator gives its group and its version; higher comes
  * first. */

@@ -91,11 +91,9 @@ class Answer:
                                   for c in found))
 
 
-ADMITTED = "requests are admitted without it"
 NO_EFFECT = {  # what Sublet says beside upstream's own warnings, of every write that succeeds
     "NetworkPolicy": "NetworkPolicy has no effect yet: the traffic of pods is not restricted by it",
     "ServiceCIDR": "ServiceCIDR has no effect yet: cluster IPs are the host's",
-    **{kind: f"{kind} has no effect yet: {ADMITTED}" for kind in ("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding")},
 }
 # Of these it depends on what the object holds.
 PERHAPS = {

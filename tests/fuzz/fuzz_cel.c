@@ -18,7 +18,7 @@ static bool same(struct cel_value x, struct cel_value y)
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 {
     static const struct cel_declaration declared[] = {{"object", "*"}, {"request", "Q"}};
-    static const struct cel_environment env = {declared, COUNT(declared), NULL, NULL};
+    static const struct cel_environment env = {declared, COUNT(declared), true, NULL, NULL};
     struct str text = {(const char *)data, size}, source = str_cut(&text, '\0');
     struct arena *a = arena_new((size_t)64 << 20);
     struct cel_program *p;

@@ -66,6 +66,8 @@ SHOWN = [
 # Refused when the policy is written: (member, expression).
 REFUSED = [
     ("expression", e) for e in [
+        "[1, ?optional.none()].size() == 1", "[dyn(true), null].size() == 2", "{'a': 1, 'b': dyn(2)}.size() == 2",
+        "[object.data.n, 'a'].size() == 2", "[1, ?optional.of(2)].size() == 1",
         "foo == 1", "object.x == 1 &&\n fun(1)", "'a' == 1", "'a'.startsWith(1)", "request.nope == 1", "variables.nope", "1 + 1",
         "object.data", "'a'.matches('(')", "1.all(x, true)", "has(object)", "1 +", "(1 == 1", "1 == 1)", "true &&", "[1, 'a'] == []",
         "{'a': 1, 'b': 'c'} == {}", "'a' + 1 == 'b'", "params.x == 1", "!1", "1 ? true : false", "true ? 1 : 'a'", "1 && true",

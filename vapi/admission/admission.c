@@ -21,6 +21,7 @@ static const struct plugin MUTATING[] = {
     {"CertificateRequester", certificate_request_admit},
     {"DefaultIngressClass", ingress_class_admit},
     {"PodTopologyLabels", topology_labels_admit},
+    {"MutatingAdmissionPolicy", mutating_policy_admit}, /* of the tenant: the last */
     {"RoleEscalation", escalation_admit}, /* in upstream's storage, after all mutating plug-ins */
 };
 
@@ -47,10 +48,22 @@ static int run(const struct plugin *plugins, size_t n, const struct admission_ca
     return 0;
 }
 
+/* A policy changed the object: all plug-ins see it once more, and policies that want to. */
+static int mutate_again(const struct admission_call *c, cJSON *object, const cJSON *old,
+                        struct err *err)
+{
+    struct admission_call again = *c;
+
+    again.again = true;
+    return run(MUTATING, COUNT(MUTATING), &again, object, old, err);
+}
+
 int admission_mutate(const struct admission_call *c, cJSON *object, const cJSON *old,
                      struct err *err)
 {
-    return run(MUTATING, COUNT(MUTATING), c, object, old, err);
+    if (run(MUTATING, COUNT(MUTATING), c, object, old, err))
+        return -1;
+    return !c->again && c->replaced && *c->replaced ? mutate_again(c, object, old, err) : 0;
 }
 
 int admission_validate(const struct admission_call *c, const cJSON *object, const cJSON *old,

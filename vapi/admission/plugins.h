@@ -41,6 +41,8 @@ int runtime_class_admit(const struct admission_call *c, cJSON *object, const cJS
                         struct err *err);
 int runtime_class_validate(const struct admission_call *c, cJSON *object, const cJSON *old,
                            struct err *err);
+int mutating_policy_admit(const struct admission_call *c, cJSON *object, const cJSON *old,
+                          struct err *err);
 int validating_policy_validate(const struct admission_call *c, cJSON *object, const cJSON *old,
                                struct err *err);
 int owner_references_validate(const struct admission_call *c, cJSON *object, const cJSON *old,

@@ -18,8 +18,8 @@ struct policy_list {
 
 struct admission_policies {
     unsigned magic;
-    bool ready; /* the ids of the resources are known */
-    struct policy_list policies, bindings;
+    bool ready;                                  /* the ids of the resources are known */
+    struct policy_list policies[2], bindings[2]; /* by enum policy_kind */
 };
 
 struct admission_policies *admission_policies_new(void)
@@ -51,8 +51,10 @@ struct admission_policies *admission_policies_free(struct admission_policies *p)
 {
     if (!p)
         return NULL;
-    empty(&p->policies);
-    empty(&p->bindings);
+    for (size_t i = 0; i < COUNT(p->policies); i++) {
+        empty(&p->policies[i]);
+        empty(&p->bindings[i]);
+    }
     p->magic = 0;
     return mem_free(p);
 }
@@ -146,36 +148,47 @@ static unsigned storage_of(const struct admission_call *c, const char *plural)
     return r ? r->storage : 0;
 }
 
+static const struct {
+    const char *policies, *bindings;
+} KINDS[] = {
+    [POLICIES_VALIDATING] = {"validatingadmissionpolicies", "validatingadmissionpolicybindings"},
+    [POLICIES_MUTATING] = {"mutatingadmissionpolicies", "mutatingadmissionpolicybindings"},
+};
+
 static struct admission_policies *cache_of(const struct policy_request *q)
 {
     struct admission_policies *p = vapi_admission_policies(q->call->api);
 
     if (p && !p->ready) {
-        p->policies.storage = storage_of(q->call, "validatingadmissionpolicies");
-        p->bindings.storage = storage_of(q->call, "validatingadmissionpolicybindings");
+        for (size_t i = 0; i < COUNT(KINDS); i++) {
+            p->policies[i].storage = storage_of(q->call, KINDS[i].policies);
+            p->bindings[i].storage = storage_of(q->call, KINDS[i].bindings);
+        }
         p->ready = true;
     }
     return p;
 }
 
-const struct policy *policies_current(const struct policy_request *q, size_t *ret_n)
+const struct policy *policies_current(const struct policy_request *q, enum policy_kind kind,
+                                      size_t *ret_n)
 {
     struct admission_policies *p = cache_of(q);
     struct store *s = vapi_store(q->call->api);
 
     *ret_n = 0;
-    if (!p || (!p->policies.n && !store_count(s, p->policies.storage)))
+    if (!p || (!p->policies[kind].n && !store_count(s, p->policies[kind].storage)))
         return NULL;
-    refresh(s, &p->policies, true);
-    *ret_n = p->policies.n;
-    return p->policies.items;
+    refresh(s, &p->policies[kind], true);
+    *ret_n = p->policies[kind].n;
+    return p->policies[kind].items;
 }
 
-const struct policy *policies_bindings(const struct policy_request *q, size_t *ret_n)
+const struct policy *policies_bindings(const struct policy_request *q, enum policy_kind kind,
+                                       size_t *ret_n)
 {
     struct admission_policies *p = cache_of(q);
 
-    refresh(vapi_store(q->call->api), &p->bindings, false);
-    *ret_n = p->bindings.n;
-    return p->bindings.items;
+    refresh(vapi_store(q->call->api), &p->bindings[kind], false);
+    *ret_n = p->bindings[kind].n;
+    return p->bindings[kind].items;
 }

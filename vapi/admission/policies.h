@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ValidatingAdmissionPolicies: what the files policy_*.c share. Internal to vapi/admission. */
+/* Validating- and MutatingAdmissionPolicies: what the files policy_*.c share. Internal to
+ * vapi/admission. */
 #pragma once
 
 #include "plugins.h"
@@ -50,9 +51,20 @@ struct policy_view {
 };
 
 /* policies.c */
+enum policy_kind { POLICIES_VALIDATING, POLICIES_MUTATING };
 /* Policies and bindings as they are now, by name; NULL when there are none to apply. */
-const struct policy *policies_current(const struct policy_request *q, size_t *ret_n);
-const struct policy *policies_bindings(const struct policy_request *q, size_t *ret_n);
+const struct policy *policies_current(const struct policy_request *q, enum policy_kind kind,
+                                      size_t *ret_n);
+const struct policy *policies_bindings(const struct policy_request *q, enum policy_kind kind,
+                                       size_t *ret_n);
+
+/* policy.c */
+#define POLICY_COST_MATCH 50
+bool policy_is_exempt(const struct admission_call *c);
+/* Who writes, and the names. False: a write of our own that no policy judges. */
+bool policy_begin(struct policy_request *q);
+cJSON *policy_viewed(const struct policy_request *q, const struct resource *as,
+                     const cJSON *object);
 
 /* policy_match.c */
 void policy_match_read(struct arena *a, const cJSON *spec, struct policy_match *ret);
@@ -90,9 +102,19 @@ struct policy_result {
     struct policy_annotation *annotations;
     size_t n_refusals, n_annotations;
 };
-/* matchConditions alone, of a webhook: without parameters and `namespaceObject`. 1: all hold; 0:
- * one does not; -1: errors decide, in *ret_error. */
+/* matchConditions alone, of a webhook or a mutating policy: without `namespaceObject`. 1: all hold;
+ * 0: one does not; -1: errors decide, in *ret_error. */
 int policy_conditions_hold(struct policy_request *q, const struct policy *p,
-                           const struct policy_view *v, struct str *ret_error);
+                           const struct policy_view *v, const cJSON *params, struct str *ret_error);
+/* What a mutation of the policy gives. False with *ret_error. */
+bool policy_mutation(struct policy_request *q, const struct policy *p, const struct policy_view *v,
+                     const cJSON *params, size_t index, struct cel_value *ret,
+                     struct str *ret_error);
+/* policy_patch.c */
+/* The object of the view after a mutation; NULL: as it was. False with *ret_error. */
+bool policy_patch(struct policy_request *q, const struct policy *p, const struct policy_view *v,
+                  const cJSON *params, size_t index, cJSON **ret, struct str *ret_error);
+
+/* policy_evaluate.c */
 void policy_evaluate(struct policy_request *q, const struct policy *p, const struct policy_view *v,
                      const cJSON *params, struct policy_result *ret);

@@ -10,13 +10,12 @@
 #include <sublet/kinds.h>
 #include <sublet/object.h>
 
-#define COST_MATCH      50
 #define MOST_ANNOTATION (10 * 1024)
 #define FAILURE_KEY     "validation.policy.admission.k8s.io/validation_failure"
 
 /* ---- which writes ---- */
 
-static bool is_exempt(const struct admission_call *c)
+bool policy_is_exempt(const struct admission_call *c)
 {
     return (c->resource->flags & RES_REVIEW) ||
            (str_eqc(c->resource->group, "admissionregistration.k8s.io") &&
@@ -87,6 +86,15 @@ static struct str name_of(const struct admission_call *c, const cJSON *object)
         str_has_prefix(c->name, prefix))
         return STR("");
     return c->name;
+}
+
+bool policy_begin(struct policy_request *q)
+{
+    if (!find_user(q))
+        return false;
+    q->name = name_of(q->call, q->object);
+    q->ns = resource_is_namespace(q->call->resource) ? q->name : q->call->ns;
+    return true;
 }
 
 /* ---- answers ---- */
@@ -229,7 +237,7 @@ static void apply(struct dispatch *d, const struct policy *p, const struct polic
 
 /* ---- policies and bindings ---- */
 
-static cJSON *viewed(const struct policy_request *q, const struct resource *as, const cJSON *object)
+cJSON *policy_viewed(const struct policy_request *q, const struct resource *as, const cJSON *object)
 {
     const struct admission_call *c = q->call;
     cJSON *tree;
@@ -256,7 +264,7 @@ static void run_binding(struct dispatch *d, const struct policy *p, const struct
     struct err err;
     int matched;
 
-    d->q->left -= COST_MATCH;
+    d->q->left -= POLICY_COST_MATCH;
     err_init(&err, d->q->arena);
     matched = policy_matches(d->q, &binding->match, &as, &err);
     if (matched < 0)
@@ -286,11 +294,11 @@ static void run_policy(struct dispatch *d, const struct policy *p)
     size_t n;
     int matched;
 
-    d->q->left -= COST_MATCH;
+    d->q->left -= POLICY_COST_MATCH;
     err_init(&err, d->q->arena);
     matched = policy_matches(d->q, &p->match, &v.resource, &err);
     problem = matched < 0 ? err.message.p : matched ? policy_params_problem(d->q, p) : NULL;
-    bindings = policies_bindings(d->q, &n);
+    bindings = policies_bindings(d->q, POLICIES_VALIDATING, &n);
     for (size_t i = 0; matched && i < n; i++) {
         if (!str_eq(bindings[i].policy_name, p->name))
             continue;
@@ -300,8 +308,8 @@ static void run_policy(struct dispatch *d, const struct policy *p)
             break;
         }
         if (!v.object && !v.old) {
-            v.object = viewed(d->q, v.resource, d->q->object);
-            v.old = viewed(d->q, v.resource, d->q->old);
+            v.object = policy_viewed(d->q, v.resource, d->q->object);
+            v.old = policy_viewed(d->q, v.resource, d->q->old);
         }
         run_binding(d, p, &bindings[i], &v, &all);
     }
@@ -319,15 +327,13 @@ int validating_policy_validate(const struct admission_call *c, cJSON *object, co
     const struct policy *policies;
     size_t n;
 
-    if (is_exempt(c))
+    if (policy_is_exempt(c))
         return 0;
-    policies = policies_current(&q, &n);
-    if (!n || !find_user(&q))
+    policies = policies_current(&q, POLICIES_VALIDATING, &n);
+    if (!n || !policy_begin(&q))
         return 0;
     q.arena = arena_new(POLICY_MEMORY);
     q.old = c->operation == ADMISSION_CREATE ? NULL : old;
-    q.name = name_of(c, object);
-    q.ns = resource_is_namespace(c->resource) ? q.name : c->ns;
     for (size_t i = 0; i < n; i++)
         run_policy(&d, &policies[i]);
     arena_free(q.arena);

@@ -296,13 +296,30 @@ static void begin(struct evaluation *e, struct policy_request *q, const struct p
 }
 
 int policy_conditions_hold(struct policy_request *q, const struct policy *p,
-                           const struct policy_view *v, struct str *ret_error)
+                           const struct policy_view *v, const cJSON *params, struct str *ret_error)
 {
     struct cel_variable all[N_VARIABLES];
     struct evaluation e;
 
-    begin(&e, q, p, v, NULL, NULL, all);
+    begin(&e, q, p, v, params, NULL, all);
     return conditions_hold(&e, ret_error);
+}
+
+bool policy_mutation(struct policy_request *q, const struct policy *p, const struct policy_view *v,
+                     const cJSON *params, size_t index, struct cel_value *ret,
+                     struct str *ret_error)
+{
+    struct cel_variable all[N_VARIABLES];
+    int64_t budget = CEL_POLICY_LIMIT;
+    struct evaluation e;
+    struct outcome o;
+
+    begin(&e, q, p, v, params, policy_namespace_tree(q), all);
+    if (evaluate(&e, &p->expressions.mutations.items[index], &budget, &o))
+        o.error = STR(POLICY_OUT_OF_BUDGET);
+    *ret = o.value;
+    *ret_error = o.error;
+    return !o.error.n;
 }
 
 void policy_evaluate(struct policy_request *q, const struct policy *p, const struct policy_view *v,

@@ -6,6 +6,7 @@
 #include <sublet/json_build.h>
 
 #define MOUNT_PATH    "/var/run/secrets/kubernetes.io/serviceaccount"
+#define TOKEN_VOLUME  "kube-api-access"
 #define TOKEN_SECONDS 3607
 
 static bool wants_token(const cJSON *spec, const cJSON *account)
@@ -82,16 +83,32 @@ static cJSON *ensure_array(struct arena *a, cJSON *object, const char *key)
     return json_is_array(array) ? array : json_set(a, object, key, json_new_array(a));
 }
 
+/* The volume that was added before a webhook or a policy added containers; or another one. */
+static struct str token_name(const struct admission_call *c, cJSON *spec)
+{
+    struct str name;
+    char suffix[6];
+
+    json_each(volume, json_get(spec, "volumes"))
+    {
+        name = json_str(json_get(volume, "name"));
+        if (str_has_prefix(name, STR(TOKEN_VOLUME "-")))
+            return name;
+    }
+    rng_suffix(vapi_rng(c->api), suffix, 5);
+    name = arena_printf(c->arena, TOKEN_VOLUME "-%s", suffix);
+    json_append(ensure_array(c->arena, spec, "volumes"), token_volume(c->arena, name));
+    return name;
+}
+
 static void mount_token(const struct admission_call *c, cJSON *spec)
 {
     struct arena *a = c->arena;
-    char suffix[6];
+    struct str name;
 
     if (!any_unmounted(spec))
         return;
-    rng_suffix(vapi_rng(c->api), suffix, 5);
-    struct str name = arena_printf(a, "kube-api-access-%s", suffix);
-    json_append(ensure_array(a, spec, "volumes"), token_volume(a, name));
+    name = token_name(c, spec);
     for (int init = 0; init < 2; init++) {
         each_container(container, spec, init)
         {

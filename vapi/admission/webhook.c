@@ -427,10 +427,14 @@ static void end_over(struct run *run)
 static int mutate_again(struct run *run, struct err *err)
 {
     struct call *c = run->review.call;
-    cJSON *before = json_copy(c->arena, run->review.object);
+    cJSON *before = json_copy(c->arena, run->review.object), *replaced = NULL;
     struct admission_call admission;
 
     call_admission(c, run->review.operation, &admission);
+    admission.call = c;
+    admission.decode = run->decode;
+    admission.replaced = &replaced;
+    admission.again = true;
     if (admission_mutate(&admission, run->review.object, run->review.old, err))
         return -1;
     if (!json_equal(before, run->review.object))

@@ -26,7 +26,7 @@ static int hold(const struct webhook_review *r, const struct webhook_hook *h,
     q.name = r->unnamed ? STR("") : r->call->name;
     q.ns = resource_is_namespace(r->requested) ? q.name : r->call->ns;
     cel_policy_compile(scratch, h->spec, &p.expressions);
-    ret = policy_conditions_hold(&q, &p, v, ret_error);
+    ret = policy_conditions_hold(&q, &p, v, NULL, ret_error);
     if (ret < 0)
         *ret_error = arena_str(to, *ret_error);
     cel_policy_release(&p.expressions);

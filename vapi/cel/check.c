@@ -90,6 +90,8 @@ static bool unify(struct checker *c, struct binding *bound, const char *wanted, 
         return *given == 'n' && is_nullable(wanted);
     if (*wanted == 'L' || *wanted == 'O')
         return unify(c, bound, wanted + 1, given + 1);
+    if (*wanted == '{')
+        return str_eq(one_type(wanted), one_type(given));
     if (*wanted == 'M')
         return unify(c, bound, wanted + 1, given + 1) &&
                unify(c, bound, cel_type_skip(wanted + 1), cel_type_skip(given + 1));
@@ -191,10 +193,25 @@ static const struct {
     {'m', "finalizers", "Ls"},
 };
 
+static bool is_object_type(struct str name)
+{
+    return str_eqc(name, "Object") || str_has_prefix(name, STR("Object."));
+}
+
+/* NULL: no such field. Fields of an Object are checked when the object is applied. */
+static const char *field_type(struct str object, struct str field)
+{
+    if (is_object_type(object))
+        return "*";
+    return str_eqc(field, "value") ? "*" : str_word_index("op|path|from", field) >= 0 ? "s" : NULL;
+}
+
 static const char *member_type(const struct checker *c, const char *type, struct str name)
 {
     if (*type == 'V')
         return c->env->member ? c->env->member(c->env->ctx, name) : NULL;
+    if (*type == '{')
+        return field_type(str_sub(one_type(type), 1, one_type(type).n - 2), name);
     for (size_t i = 0; i < COUNT(MEMBERS); i++) {
         if (MEMBERS[i].object == *type && str_eqc(name, MEMBERS[i].member))
             return MEMBERS[i].type;
@@ -217,7 +234,7 @@ static const char *check_select(struct checker *c, const struct cel_node *x)
         type = cel_type_skip(from + 1);
         return optional ? wrap(c, 'O', type) : copy_type(c, type);
     }
-    if (!strchr("QgrUNZVm", *from)) {
+    if (!strchr("QgrUNZVm{", *from)) {
         struct str shown = cel_type_text(c->arena, from);
 
         return fail(c, x, "type '", shown, "' does not support field selection");
@@ -347,6 +364,13 @@ static const char *check_condition(struct checker *c, const struct cel_node *x)
 
 /* ---- lists, maps, macros ---- */
 
+/* `?optional.none()` */
+static bool is_none(const struct cel_node *x, size_t i, const char *type)
+{
+    return x->optionals && x->optionals[i] && is_dyn(type) &&
+           str_eqc(x->args[i]->name, "optional.none");
+}
+
 static const char *check_list(struct checker *c, const struct cel_node *x)
 {
     const char *type = NULL;
@@ -356,8 +380,10 @@ static const char *check_list(struct checker *c, const struct cel_node *x)
 
         if (x->optionals && x->optionals[i] && *item == 'O')
             item++;
-        /* HomogeneousAggregateLiterals: of one type, or dyn. */
-        if (type && !c->formats && strcmp(type, item) && !is_dyn(type) && !is_dyn(item))
+        if (type && is_none(x, i, item)) /* it takes the type of the others */
+            continue;
+        /* HomogeneousAggregateLiterals: dyn is a type of its own. */
+        if (type && !c->formats && strcmp(type, item))
             return fail(c, x->args[i],
                         arena_printf(c->arena, "expected type '%s' but found '",
                                      cel_type_text(c->arena, type).p)
@@ -377,8 +403,9 @@ static const char *check_map(struct checker *c, const struct cel_node *x)
 
         if (i % 2 && x->optionals && x->optionals[i] && *item == 'O')
             item++;
-        if (types[i % 2] && !c->formats && strcmp(types[i % 2], item) && !is_dyn(types[i % 2]) &&
-            !is_dyn(item))
+        if (types[i % 2] && is_none(x, i, item))
+            continue;
+        if (types[i % 2] && !c->formats && strcmp(types[i % 2], item))
             return fail(c, x->args[i],
                         arena_printf(c->arena, "expected type '%s' but found '",
                                      cel_type_text(c->arena, types[i % 2]).p)
@@ -387,6 +414,32 @@ static const char *check_map(struct checker *c, const struct cel_node *x)
         types[i % 2] = shared(types[i % 2], item);
     }
     return arena_printf(c->arena, "M%s%s", types[0] ? types[0] : "*", types[1] ? types[1] : "*").p;
+}
+
+/* ---- objects ---- */
+
+static const char *check_object(struct checker *c, const struct cel_node *x)
+{
+    if (!c->env->objects || (!is_object_type(x->name) && !str_eqc(x->name, "JSONPatch")))
+        return fail(c, x, "undeclared reference to '", x->name, "' (in container '')");
+    for (size_t i = 0; i < x->n; i += 2) {
+        struct str field = x->args[i]->value.s;
+        const char *wanted = field_type(x->name, field), *given = check(c, x->args[i + 1]);
+        struct binding none = {0};
+
+        if (x->optionals && x->optionals[i] && *given == 'O')
+            given++;
+        if (!wanted || !unify(c, &none, wanted, given))
+            return fail(c, x->args[i],
+                        arena_printf(c->arena,
+                                     "expected type of field '%.*s' is '%.*s' but "
+                                     "provided type is '",
+                                     STR_F(field),
+                                     STR_F(wanted ? cel_type_text(c->arena, wanted) : STR("")))
+                            .p,
+                        cel_type_text(c->arena, given), "'");
+    }
+    return arena_printf(c->arena, "{%.*s}", STR_F(x->name)).p;
 }
 
 /* What the variables of a fold are, of a range of this type. */
@@ -496,6 +549,8 @@ static const char *check(struct checker *c, const struct cel_node *x)
         return check_list(c, x);
     case CEL_NEW_MAP:
         return check_map(c, x);
+    case CEL_NEW_OBJECT:
+        return check_object(c, x);
     case CEL_FOLD:
         return check_fold(c, x);
     }

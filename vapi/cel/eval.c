@@ -8,6 +8,7 @@
 
 #define COST_LIST 10
 #define COST_MAP  30
+#define COST_NEW  40 /* an object */
 
 static struct cel_value eval(struct cel_run *r, const struct cel_node *x);
 
@@ -67,6 +68,8 @@ static bool member(struct cel_run *r, struct cel_value from, struct str name, st
         *ret = r->activation->member(r->activation->ctx, r, name);
         return true;
     }
+    if (from.kind == CEL_OBJECT)
+        from = (struct cel_value){.kind = CEL_MAP, .map = &from.object->fields};
     return from.kind == CEL_MAP && cel_find(r, from, cel_string(name), ret);
 }
 
@@ -89,7 +92,7 @@ static struct cel_value select_optional(struct cel_run *r, struct cel_value from
             return from;
         from = *from.inner;
     }
-    if (from.kind != CEL_MAP && from.kind != CEL_VARIABLES)
+    if (from.kind != CEL_MAP && from.kind != CEL_VARIABLES && from.kind != CEL_OBJECT)
         return cel_no_overload(r);
     return member(r, from, name, &found) ? cel_some(r, found) : cel_none();
 }
@@ -107,7 +110,7 @@ static struct cel_value eval_select(struct cel_run *r, const struct cel_node *x)
         return request_resource(r);
     if (member(r, from, x->name, &found))
         return found;
-    if (from.kind != CEL_MAP)
+    if (from.kind != CEL_MAP && from.kind != CEL_OBJECT)
         return from.kind == CEL_LIST   ? cel_error(r, "unsupported index type 'string' in list")
                : from.kind == CEL_NULL ? cel_error(r, "no such key: %.*s", STR_F(x->name))
                                        : cel_no_overload(r);
@@ -127,9 +130,9 @@ static struct cel_value eval_has(struct cel_run *r, const struct cel_node *x)
     }
     if (from.kind == CEL_VARIABLES)
         return cel_bool(true);
-    if (from.kind != CEL_MAP)
+    if (from.kind != CEL_MAP && from.kind != CEL_OBJECT)
         return cel_no_overload(r);
-    return cel_bool(cel_find(r, from, cel_string(x->name), &found));
+    return cel_bool(member(r, from, x->name, &found));
 }
 
 /* ---- operators that need not evaluate all operands ---- */
@@ -278,6 +281,35 @@ static struct cel_value eval_map(struct cel_run *r, const struct cel_node *x)
         values[n++] = v;
     }
     return new_map(r, keys, values, n);
+}
+
+static struct cel_value eval_object(struct cel_run *r, const struct cel_node *x)
+{
+    struct cel_value *keys = cel_room(r, 2 * x->n * sizeof(*keys)), *values = keys + x->n / 2;
+    struct cel_object *made;
+    size_t n = 0;
+
+    if (!keys)
+        return ended(r);
+    cel_charge(r, COST_NEW);
+    for (size_t i = 0; i < x->n && !r->over; i += 2) {
+        struct cel_value v = eval(r, x->args[i + 1]);
+
+        if (v.kind == CEL_ERROR)
+            return v;
+        if (x->optionals && x->optionals[i]) {
+            if (v.kind != CEL_OPTIONAL)
+                return cel_no_overload(r);
+            if (!v.inner)
+                continue;
+            v = *v.inner;
+        }
+        keys[n] = x->args[i]->value;
+        values[n++] = v;
+    }
+    made = ARENA_NEW(r->arena, struct cel_object);
+    *made = (struct cel_object){x->name, {n, keys, values}};
+    return (struct cel_value){.kind = CEL_OBJECT, .object = made};
 }
 
 /* ---- macros over lists and maps ---- */
@@ -495,6 +527,8 @@ static struct cel_value eval(struct cel_run *r, const struct cel_node *x)
         return eval_list(r, x);
     case CEL_NEW_MAP:
         return eval_map(r, x);
+    case CEL_NEW_OBJECT:
+        return eval_object(r, x);
     case CEL_FOLD:
         return eval_fold(r, x);
     }

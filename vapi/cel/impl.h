@@ -22,6 +22,7 @@ enum cel_op {
     CEL_COND,
     CEL_NEW_LIST,
     CEL_NEW_MAP,
+    CEL_NEW_OBJECT,
     CEL_FOLD,
 };
 
@@ -41,7 +42,8 @@ enum cel_fold {
 struct cel_function;
 
 /* args: the operand of a select; the target of a member call first; elements; keys and values in
- * turn; of a fold: range, then predicate and transform as its kind has them. */
+ * turn, of an object fields and values; of a fold: range, then predicate and transform as its kind
+ * has them. */
 struct cel_node {
     enum cel_op op;
     enum cel_fold fold;

@@ -648,10 +648,46 @@ static struct cel_node *parse_member(struct parser *p, struct cel_node *x)
     return set(p, select, 0, x);
 }
 
+/* ---- objects: `Object.spec{replicas: 1}` ---- */
+
+/* The name that a chain of names spells; empty: x is none. */
+static struct str type_name(struct parser *p, const struct cel_node *x)
+{
+    struct str up;
+
+    if (x->op == CEL_IDENT)
+        return x->name;
+    if (x->op != CEL_SELECT || x->optional)
+        return STR_NULL;
+    up = type_name(p, x->args[0]);
+    return up.n ? arena_printf(p->arena, "%.*s.%.*s", STR_F(up), STR_F(x->name)) : STR_NULL;
+}
+
+static struct cel_node *parse_object(struct parser *p, size_t at, struct str name)
+{
+    struct items l = {0};
+    struct cel_node *x;
+
+    while (!p->failed && !at_punct(p, "}")) {
+        bool optional = accept(p, "?");
+        struct str field = field_name(p);
+
+        add_item(p, &l, literal(p, p->at, cel_string(field)), optional);
+        expect(p, ":");
+        add_item(p, &l, parse_expression(p), optional);
+        if (!accept(p, ","))
+            break;
+    }
+    expect(p, "}");
+    x = with_items(p, CEL_NEW_OBJECT, at, &l);
+    x->name = name;
+    return x;
+}
+
 /* Functions of a namespace: `sets.contains(a, b)` is a global call of that name. */
 static struct cel_node *join_namespace(struct cel_node *x)
 {
-    static const char names[] = "sets|optional|lists|format|ip|strings|math";
+    static const char names[] = "sets|optional|lists|format|ip|strings|math|jsonpatch";
     struct cel_node *target = x->op == CEL_CALL && x->member ? x->args[0] : NULL;
 
     return target && target->op == CEL_IDENT && str_word_index(names, target->name) >= 0 ? target
@@ -679,9 +715,21 @@ static struct cel_node *parse_postfix(struct parser *p)
 {
     struct cel_node *x = parse_primary(p);
 
-    while (!p->failed && (at_punct(p, ".") || at_punct(p, "[")))
-        x = qualify(p, parse_member(p, x));
-    return x;
+    for (;;) {
+        size_t at = p->at;
+        struct str type;
+
+        if (p->failed)
+            return x;
+        if (at_punct(p, ".") || at_punct(p, "[")) {
+            x = qualify(p, parse_member(p, x));
+        } else if (at_punct(p, "{") && (type = type_name(p, x)).n) {
+            next(p);
+            x = parse_object(p, at, type);
+        } else {
+            return x;
+        }
+    }
 }
 
 static struct cel_node *negative_literal(struct parser *p, size_t at)

@@ -39,15 +39,15 @@ static struct str check_result(struct arena *a, const char *wanted, const char *
 {
     struct str got = shown_type(a, type);
 
-    if (!*wanted || (strchr(wanted, *type) && !type[1]))
+    if (!*wanted || !strcmp(wanted, type) || (strchr(wanted, *type) && !type[1]))
         return STR_NULL;
-    if (!wanted[1])
+    if (!wanted[1] || strchr(wanted, '{'))
         return arena_printf(a, "must evaluate to %s but got %.*s", cel_type_text(a, wanted).p,
                             STR_F(got));
     return arena_printf(a, "must evaluate to one of [string null_type] but got %.*s", STR_F(got));
 }
 
-/* wanted: the letters a result may have; "" for any. */
+/* wanted: the letters a result may have, or a whole type with an object; "" for any. */
 static void compile(struct compiling *c, struct cel_expression *x, const char *wanted,
                     bool authorizer)
 {
@@ -57,7 +57,7 @@ static void compile(struct compiling *c, struct cel_expression *x, const char *w
         {"namespaceObject", "N"},
         {"request", "Q"},
     };
-    struct cel_environment e = {names, 4, variable_type, c};
+    struct cel_environment e = {names, 4, strchr(wanted, '{'), variable_type, c};
     struct err err;
 
     if (c->policy->variables.n)
@@ -113,6 +113,31 @@ static void compile_all(struct compiling *c, struct cel_expressions *x, const ch
     }
 }
 
+/* What a mutation gives: an object to apply, or the operations of a patch. */
+static void compile_mutations(struct compiling *c)
+{
+    const cJSON *list = json_get(c->spec, "mutations");
+    struct cel_expressions *x = &c->policy->mutations;
+
+    *x = (struct cel_expressions){
+        .items = arena_alloc(c->arena, (json_count(list) + 1) * sizeof(*x->items))};
+    json_each(mutation, list)
+    {
+        bool is_patch = str_eqc(json_str(json_get(mutation, "patchType")), "JSONPatch");
+        const cJSON *how = json_get(mutation, is_patch ? "jsonPatch" : "applyConfiguration");
+
+        x->items[x->n] = (struct cel_expression){
+            .list = "mutations",
+            .field = is_patch ? "jsonPatch.expression" : "applyConfiguration.expression",
+            .index = x->n,
+            .source = arena_str(c->arena, json_str(json_get(how, "expression"))),
+        };
+        if (str_trim(x->items[x->n].source).n)
+            compile(c, &x->items[x->n], is_patch ? "L{JSONPatch}" : "{Object}", true);
+        x->n++;
+    }
+}
+
 void cel_policy_compile(struct arena *a, const cJSON *spec, struct cel_policy *ret)
 {
     struct compiling c = {.arena = a, .spec = spec, .policy = ret, .start = arena_used(a)};
@@ -130,6 +155,7 @@ void cel_policy_compile(struct arena *a, const cJSON *spec, struct cel_policy *r
     compile_all(&c, &ret->messages, "s", false);
     ret->annotations = expressions(&c, "auditAnnotations", "valueExpression", "key");
     compile_all(&c, &ret->annotations, "sn", false);
+    compile_mutations(&c);
 }
 
 static void release(struct cel_expressions *x)
@@ -147,4 +173,5 @@ void cel_policy_release(struct cel_policy *p)
     release(&p->validations);
     release(&p->messages);
     release(&p->annotations);
+    release(&p->mutations);
 }

@@ -588,6 +588,24 @@ static struct cel_value find_all(struct cel_run *r, const struct cel_value *a, s
     return found < 0 ? too_complex(r) : cel_new_list(r, items, count);
 }
 
+/* A key as one step of a JSON pointer. */
+static struct cel_value escape_key(struct cel_run *r, const struct cel_value *a, size_t n)
+{
+    char *out = cel_room(r, 2 * a[0].s.n);
+    size_t at = 0;
+
+    (void)n;
+    cel_charge_text(r, a[0].s.n);
+    for (size_t i = 0; out && i < a[0].s.n; i++) {
+        char c = a[0].s.p[i];
+
+        out[at++] = c == '~' || c == '/' ? '~' : c;
+        if (c == '~' || c == '/')
+            out[at++] = c == '~' ? '0' : '1';
+    }
+    return cel_string((struct str){out ? out : "", at});
+}
+
 static const struct cel_function ROWS[] = {
     {"startsWith", true, "ss", "b", starts},
     {"endsWith", true, "ss", "b", ends},
@@ -614,6 +632,7 @@ static const struct cel_function ROWS[] = {
     {"join", true, "Ls", "s", join},
     {"join", true, "Lss", "s", join},
     {"strings.quote", false, "s", "s", quote},
+    {"jsonpatch.escapeKey", false, "s", "s", escape_key},
     {"format", true, "sL*", "s", format},
 };
 const struct cel_functions CEL_STRINGS = {ROWS, COUNT(ROWS)};

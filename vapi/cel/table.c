@@ -57,6 +57,8 @@ const char *cel_type_skip(const char *type)
         return cel_type_skip(type + 1);
     case 'M':
         return cel_type_skip(cel_type_skip(type + 1));
+    case '{':
+        return strchr(type, '}') + 1;
     default:
         return type + 1;
     }
@@ -75,6 +77,7 @@ static const char LETTERS[] = {
     [CEL_AUTHORIZER] = 'Z',  [CEL_PATH_CHECK] = 'P',
     [CEL_GROUP_CHECK] = 'G', [CEL_RESOURCE_CHECK] = 'R',
     [CEL_DECISION] = 'X',    [CEL_VARIABLES] = 'V',
+    [CEL_OBJECT] = '{',
 };
 
 bool cel_kind_fits(char letter, enum cel_kind kind)
@@ -128,6 +131,8 @@ struct str cel_type_text(struct arena *a, const char *type)
     if (*type == 'M')
         return arena_printf(a, "map(%s, %s)", cel_type_text(a, type + 1).p,
                             cel_type_text(a, cel_type_skip(type + 1)).p);
+    if (*type == '{')
+        return arena_printf(a, "%.*s", (int)(cel_type_skip(type) - type) - 2, type + 1);
     for (size_t i = 0; i < COUNT(NAMES); i++) {
         if (NAMES[i].letter == *type)
             return str_c(NAMES[i].name);

@@ -137,11 +137,12 @@ static const char *const NAMES[] = {
     [CEL_RESOURCE_CHECK] = "kubernetes.authorization.ResourceCheck",
     [CEL_DECISION] = "kubernetes.authorization.Decision",
     [CEL_VARIABLES] = "kubernetes.variables",
+    [CEL_OBJECT] = "Object",
 };
 
 struct str cel_kind_name(struct cel_value v)
 {
-    return str_c(NAMES[v.kind]);
+    return v.kind == CEL_OBJECT ? v.object->type : str_c(NAMES[v.kind]);
 }
 
 bool cel_is_true(struct cel_value v)
@@ -301,13 +302,22 @@ static bool equal_maps(struct cel_run *r, struct cel_value a, struct cel_value b
     return true;
 }
 
+static bool equal_objects(struct cel_run *r, struct cel_value a, struct cel_value b)
+{
+    return str_eq(a.object->type, b.object->type) &&
+           equal_maps(r, (struct cel_value){.kind = CEL_MAP, .map = &a.object->fields},
+                      (struct cel_value){.kind = CEL_MAP, .map = &b.object->fields});
+}
+
 static bool equal_containers(struct cel_run *r, struct cel_value a, struct cel_value b)
 {
     bool equal;
 
     if (++r->depth > CEL_MAX_VALUE)
         r->over = true;
-    equal = !r->over && (a.kind == CEL_LIST ? equal_lists(r, a, b) : equal_maps(r, a, b));
+    equal = !r->over && (a.kind == CEL_LIST     ? equal_lists(r, a, b)
+                         : a.kind == CEL_OBJECT ? equal_objects(r, a, b)
+                                                : equal_maps(r, a, b));
     r->depth--;
     return equal;
 }
@@ -325,6 +335,7 @@ bool cel_equal(struct cel_run *r, struct cel_value a, struct cel_value b)
         return true;
     case CEL_LIST:
     case CEL_MAP:
+    case CEL_OBJECT:
         return equal_containers(r, a, b);
     case CEL_TYPE:
     case CEL_IP:

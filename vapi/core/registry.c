@@ -11,6 +11,8 @@
 #include <string.h>
 
 #include <sublet/api_version.h>
+#include <sublet/crd.h>
+#include <sublet/fields.h>
 #include <sublet/kinds.h>
 #include <sublet/store_quarantine.h>
 
@@ -512,4 +514,17 @@ void registry_on_change(struct registry *g, void (*on_change)(void *ctx), void *
 {
     assert(g->n_listeners < MAX_LISTENERS);
     g->listeners[g->n_listeners++] = (struct listener){on_change, ctx};
+}
+
+void resource_field_type(const struct resource *r, struct field_type *ret)
+{
+    uint32_t root = 0;
+
+    *ret = (struct field_type){.schema = r->schema, .node = r->node};
+    if (!r->crd)
+        return;
+    ret->schema = crd_schema(r->crd, &root);
+    ret->node = root;
+    ret->root = true;
+    ret->form = ret->schema ? TYPE_NODE : TYPE_DEDUCED;
 }

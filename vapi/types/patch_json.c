@@ -22,6 +22,7 @@ struct json_patch {
     struct err *err;
     cJSON *root;
     int64_t copied, steps;
+    bool tested; /* a test operation failed */
 };
 
 /* The location an operation acts on: a container and a key or index in it. */
@@ -263,8 +264,10 @@ static int do_test(struct json_patch *p, const struct operation *o)
     }
     count_steps(p, child);
     if (!child || json_is_null(child))
-        return !o->value || json_is_null(o->value) ? 0 : refuse(p);
-    return o->value && json_equal(child, o->value) ? 0 : refuse(p);
+        p->tested = o->value && !json_is_null(o->value);
+    else
+        p->tested = !o->value || !json_equal(child, o->value);
+    return p->tested ? refuse(p) : 0;
 }
 
 static const struct {
@@ -369,18 +372,22 @@ void patch_json_unknown(const cJSON *patch, struct strict_errors *strict)
     }
 }
 
-int patch_json(struct arena *a, cJSON *object, const cJSON *patch, cJSON **ret, struct err *err)
+int patch_json_tested(struct arena *a, cJSON *object, const cJSON *patch, cJSON **ret,
+                      bool *ret_tested, struct err *err)
 {
     struct json_patch p = {.arena = a, .err = err, .root = object};
 
+    *ret_tested = false;
     if (check_patch(patch, err))
         return -1;
     json_each(op, patch)
     {
         struct operation o;
 
-        if (read_operation(op, &o, err) || run_operation(&p, &o))
+        if (read_operation(op, &o, err) || run_operation(&p, &o)) {
+            *ret_tested = p.tested;
             return -1;
+        }
         if (p.steps > STEPS_MAX || arena_over(a))
             return err_set(err, &ERR_TOO_LARGE,
                            "Request entity is too large: the JSON patch takes too many "
@@ -390,4 +397,11 @@ int patch_json(struct arena *a, cJSON *object, const cJSON *patch, cJSON **ret, 
         return refuse(&p);
     *ret = p.root;
     return 0;
+}
+
+int patch_json(struct arena *a, cJSON *object, const cJSON *patch, cJSON **ret, struct err *err)
+{
+    bool tested;
+
+    return patch_json_tested(a, object, patch, ret, &tested, err);
 }

@@ -39,7 +39,8 @@ static bool authorize(void *ctx, const struct cel_check *check, struct str *ret_
     return str_eqc(check->resource, "pods") && str_eqc(check->verb, "get");
 }
 
-static const struct cel_environment ENVIRONMENT = {DECLARED, COUNT(DECLARED), variable_type, NULL};
+static const struct cel_environment ENVIRONMENT = {DECLARED, COUNT(DECLARED), true, variable_type,
+                                                   NULL};
 
 /* The value as CEL would print it in a message; errors begin with '!', refusals with '?'. */
 static struct str evaluated(struct arena *a, const char *source, int64_t limit)
@@ -75,7 +76,7 @@ static struct str evaluated(struct arena *a, const char *source, int64_t limit)
         return arena_printf(a, "!%.*s", STR_F(v.s));
 
     const struct cel_declaration shown[] = {{"v", "*"}};
-    const struct cel_environment e = {shown, 1, NULL, NULL};
+    const struct cel_environment e = {shown, 1, true, NULL, NULL};
 
     all[COUNT(all) - 1].value = v;
     if (v.kind == CEL_OPTIONAL)
@@ -128,7 +129,7 @@ static void test_values(void **state)
         {"b'\\xff'.size()", "1"},
         {"true ? 'y' : 'n'", "y"},
         {"[1, 2] + [3]", "[1, 2, 3]"},
-        {"{'a': [dyn(true), null]}", "{\"a\":[true, null]}"},
+        {"{'a': [dyn(true), dyn(null)]}", "{\"a\":[true, null]}"},
         {"{'a': 1}.a", "1"},
         {"2 in [1, 2]", "true"},
         {"'x' in {'y': 1}", "false"},
@@ -180,6 +181,19 @@ static void test_objects(void **state)
         {"object[?'spec'].optMap(s, s.replicas).value()", "3"},
         {"[1, ?optional.none(), ?optional.of(2)]", "[1, 2]"},
         {"oldObject == null", "true"},
+        {"Object{spec: Object.spec{a: 1}}.spec.a", "1"},
+        {"Object{?a: optional.none(), ?b: optional.of(2)} == Object{b: 2.0}", "true"},
+        {"Object{a: 1} == Object.a{a: 1}", "?ERROR: <input>:1:14: found no matching overload for "
+                                           "'_==_' applied to '(Object, Object.a)'\n"
+                                           " | Object{a: 1} == Object.a{a: 1}\n | .............^"},
+        {"has(Object{a: 1}.b)", "false"},
+        {"Object{a: 1}.b", "!no such key: b"},
+        {"JSONPatch{op: 'add', path: '/' + jsonpatch.escapeKey('a~/b')}.path", "/a~0~1b"},
+        {"[JSONPatch{op: 'a'}, Object{}].size()",
+         "?ERROR: <input>:1:28: expected type 'JSONPatch' but found 'Object'\n"
+         " | [JSONPatch{op: 'a'}, Object{}].size()\n | ...........................^"},
+        {"Other{a: 1}", "?ERROR: <input>:1:6: undeclared reference to 'Other' (in container '')\n"
+                        " | Other{a: 1}\n | .....^"},
         {"oldObject.spec", "!no such key: spec"},
         {"object.spec.replicas + 'a'", "!no such overload"},
         {"variables.n + 1", "8"},

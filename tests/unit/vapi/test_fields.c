@@ -249,6 +249,26 @@ static void test_merge(void **state)
                   "{'spec':{'nodeSelector':{'b':'1'}}}", "{'spec':{'nodeSelector':{'b':'1'}}}");
 }
 
+static void assert_atomics(const char *kind, const char *config, const char *want)
+{
+    struct buf paths = BUF_INIT(0);
+
+    assert_int_equal(typed_atomics(type_of("", kind), tree(config), &paths), *want != 0);
+    assert_true(str_eqc(buf_str(&paths), want));
+    buf_fini(&paths);
+}
+
+static void test_atomics(void **state)
+{
+    (void)state;
+    assert_atomics("ConfigMap", "{'data':{'a':'1'},'metadata':{'finalizers':['x']}}", "");
+    assert_atomics("Pod", "{'spec':{'containers':[{'name':'a'},{'name':'b','args':['x']}]}}",
+                   ".spec.containers[1].args");
+    assert_atomics("Pod", "{'spec':{'nodeSelector':{'b':'1'},'tolerations':[{'key':'k'}]}}",
+                   ".spec.nodeSelector, .spec.tolerations");
+    assert_atomics("Pod", "{'spec':5}", "");
+}
+
 /* finalizers is a set: order by the applied list where both have an item, else as it was. */
 static void test_merge_order(void **state)
 {
@@ -497,6 +517,7 @@ int main(void)
         TEST(test_set_of_a_value),
         TEST(test_compare),
         TEST(test_merge),
+        TEST(test_atomics),
         TEST(test_merge_order),
         TEST(test_remove),
         TEST(test_ensure_named),

@@ -11,6 +11,15 @@
 #include <sublet/kinds.h>
 
 /* The tree is of another version than the call's resource. */
+/* Upstream's decoder says what is wrong, without the sentence around it that clients get. */
+static void unwrap(struct err *err)
+{
+    size_t colon = str_find(err->message, ':');
+
+    if (str_contains(err->message, STR(" cannot be handled as a ")) && colon < err->message.n)
+        err->message = str_trim(str_from(err->message, colon + 1));
+}
+
 int write_decode_hooked(struct call *c, const struct resource *as, cJSON *object, struct err *err)
 {
     const struct resource *kept = c->resource;
@@ -22,6 +31,8 @@ int write_decode_hooked(struct call *c, const struct resource *as, cJSON *object
     failed = body_normalise(c, object, err);
     why = failed ? NULL : kinds_unreadable(c->arena, as, object);
     c->resource = kept;
+    if (failed)
+        unwrap(err);
     if (failed || why)
         return failed ? -1 : err_set(err, &ERR_INTERNAL, "%s", why);
     if (kept->crd)

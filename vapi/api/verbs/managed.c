@@ -99,7 +99,6 @@ static bool type_of(void *ctx, struct str version, struct field_type *ret)
 {
     const struct managed *m = ctx;
     const struct resource *r = managed_in_version(m, version);
-    uint32_t root = 0;
 
     if (m->scale) {
         *ret = (struct field_type){.schema = &SCHEMA_BUILTIN, .node = m->scale};
@@ -107,13 +106,7 @@ static bool type_of(void *ctx, struct str version, struct field_type *ret)
     }
     if (!r)
         return false;
-    *ret = (struct field_type){.schema = r->schema, .node = r->node};
-    if (!r->crd)
-        return true;
-    ret->schema = crd_schema(r->crd, &root);
-    ret->node = root;
-    ret->root = true;
-    ret->form = ret->schema ? TYPE_NODE : TYPE_DEDUCED;
+    resource_field_type(r, ret);
     return true;
 }
 

@@ -425,9 +425,15 @@ static enum admission_operation operation(const struct write *w)
 static enum outcome step_mutate(struct write *w, struct err *err)
 {
     struct admission_call a;
+    cJSON *before = NULL;
 
     call_admission(w->call, operation(w), &a);
-    if (admission_mutate(&a, w->object, w->old, err) || write_set_defaults(w->call, w->object, err))
+    a.call = w->call;
+    a.decode = write_decode_hooked;
+    a.replaced = &before;
+    if (admission_mutate(&a, w->object, w->old, err) ||
+        (before && write_keep_identity(w->call, w->object, before, w->base, err)) ||
+        write_set_defaults(w->call, w->object, err))
         return FAILED;
     vapi_meta_dedup_owners(w->call, w->object, true);
     return GO_ON;

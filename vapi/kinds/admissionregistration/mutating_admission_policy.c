@@ -32,6 +32,7 @@ static const struct rule MUTATING_RULES[] = {
     SOME("spec.mutations", "mutations must contain at least one item"),
     EACH("spec.mutations", ALL(MUTATION)),
     ENUM("spec.reinvocationPolicy", ENUM_REINVOCATION_POLICY_TYPE),
+    CALL("spec", validate_policy_expressions),
 };
 
 static const struct rule BINDING_RULES[] = {
@@ -40,9 +41,6 @@ static const struct rule BINDING_RULES[] = {
 };
 
 /* ---- the kinds ---- */
-
-static const struct no_effect NO_EFFECT_MUTATING_ADMISSION_POLICY[] = {
-    {NULL, "MutatingAdmissionPolicy", NO_ADMISSION}, {NULL}};
 
 const struct kind KIND_MUTATING_ADMISSION_POLICY = {
     RESOURCE("admissionregistration.k8s.io", "v1", "MutatingAdmissionPolicy",
@@ -54,11 +52,7 @@ const struct kind KIND_MUTATING_ADMISSION_POLICY = {
             {"ParamKind", "string", .cell = cell_param_kind}, {"Age", "string", .cell = show_age}),
     .defaults = defaults_policy,
     .rules = RULES(MUTATING_RULES),
-    .no_effect = NO_EFFECT_MUTATING_ADMISSION_POLICY,
 };
-
-static const struct no_effect NO_EFFECT_MUTATING_ADMISSION_POLICY_BINDING[] = {
-    {NULL, "MutatingAdmissionPolicyBinding", NO_ADMISSION}, {NULL}};
 
 const struct kind KIND_MUTATING_ADMISSION_POLICY_BINDING = {
     RESOURCE("admissionregistration.k8s.io", "v1", "MutatingAdmissionPolicyBinding",
@@ -69,5 +63,4 @@ const struct kind KIND_MUTATING_ADMISSION_POLICY_BINDING = {
     .resource.columns = COLUMNS_POLICY_BINDING,
     .defaults = defaults_policy_binding,
     .rules = RULES(BINDING_RULES),
-    .no_effect = NO_EFFECT_MUTATING_ADMISSION_POLICY_BINDING,
 };

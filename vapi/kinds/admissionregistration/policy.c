@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What admission policies and their bindings share. Must never judge an expression, of which only
- * that it is there is known here. Source: pkg/apis/admissionregistration/validation. */
+/* What admission policies and their bindings share. Expressions are compiled for their problems
+ * only. Source: pkg/apis/admissionregistration/validation. */
 #include "../rules/kind.h"
 #include "policy.h"
 
 #include <ctype.h>
 
 #include <sublet/api_version.h>
+#include <sublet/cel_policy.h>
 
 static const struct default_rule MATCH[] = {
     SET_TEXT("matchPolicy", "Equivalent"),
@@ -185,3 +186,36 @@ const struct column COLUMNS_POLICY_BINDING[] = {
     {"Age", "string", .cell = show_age},
     {NULL},
 };
+
+/* ---- expressions ---- */
+
+static void report(const struct check *c, const struct cel_expressions *list)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        const struct cel_expression *x = &list->items[i];
+        const struct field_path *at = FIELD(FIELD_INDEX(FIELD(c->at, x->list), x->index), x->field);
+
+        if (x->problem.n)
+            field_invalid_str(c->e, at, x->source, arena_cstr(c->e->arena, x->problem));
+    }
+}
+
+/* Programs are made for their problems only, in memory that is given back. */
+void validate_policy_expressions(const struct check *c)
+{
+    struct arena *scratch;
+    struct cel_policy policy;
+
+    if (c->before && kinds_same_value(c->value, json_get(c->before, "spec")))
+        return;
+    scratch = arena_new(0);
+    cel_policy_compile(scratch, c->value, &policy);
+    report(c, &policy.conditions);
+    report(c, &policy.variables);
+    report(c, &policy.validations);
+    report(c, &policy.messages);
+    report(c, &policy.annotations);
+    report(c, &policy.mutations);
+    cel_policy_release(&policy);
+    arena_free(scratch);
+}

@@ -4,8 +4,6 @@
 
 #include "../rules/kind.h"
 
-#define NO_ADMISSION "requests are admitted without it"
-
 void defaults_policy(struct arena *a, cJSON *policy);
 void defaults_policy_binding(struct arena *a, cJSON *binding);
 /* Of a policy: what it matches; then, of a mutating one, that this can be changed; conditions. */
@@ -14,5 +12,6 @@ extern const struct rule RULES_POLICY_BINDING[3];
 extern const struct rule RULES_ADMISSION_RULE[10];
 void validate_match_conditions(struct field_errors *e, const struct field_path *p,
                                const cJSON *list);
+void validate_policy_expressions(const struct check *c); /* of a policy's spec: each compiles */
 void cell_param_kind(const struct row *r, const struct column *c);
 extern const struct column COLUMNS_POLICY_BINDING[];

@@ -3,8 +3,6 @@
 #include "../rules/kind.h"
 #include "policy.h"
 
-#include <sublet/cel_policy.h>
-
 #define MAX_AUDIT_EXPRESSION 5120
 
 #define NOTHING_TO_CHECK "validations or auditAnnotations must contain at least one item"
@@ -41,38 +39,6 @@ static void check_audit_expression(struct field_errors *e, const struct field_pa
         field_required(e, p, "must not exceed 5120 bytes in length");
 }
 
-/* ---- expressions ---- */
-
-static void report(const struct check *c, const struct cel_expressions *list)
-{
-    for (size_t i = 0; i < list->n; i++) {
-        const struct cel_expression *x = &list->items[i];
-        const struct field_path *at = FIELD(FIELD_INDEX(FIELD(c->at, x->list), x->index), x->field);
-
-        if (x->problem.n)
-            field_invalid_str(c->e, at, x->source, arena_cstr(c->e->arena, x->problem));
-    }
-}
-
-/* Programs are made for their problems only, in memory that is given back. */
-static void check_expressions(const struct check *c)
-{
-    struct arena *scratch;
-    struct cel_policy policy;
-
-    if (c->before && kinds_same_value(c->value, json_get(c->before, "spec")))
-        return;
-    scratch = arena_new(0);
-    cel_policy_compile(scratch, c->value, &policy);
-    report(c, &policy.conditions);
-    report(c, &policy.variables);
-    report(c, &policy.validations);
-    report(c, &policy.messages);
-    report(c, &policy.annotations);
-    cel_policy_release(&policy);
-    arena_free(scratch);
-}
-
 static const struct rule VALIDATING_RULES[] = {
     ALL(RULES_POLICY_MATCH),
     ALL(RULES_POLICY_CONDITIONS),
@@ -87,7 +53,7 @@ static const struct rule VALIDATING_RULES[] = {
     EACH("spec.auditAnnotations", CALL("key", check_audit_key),
          NOT_BLANK("valueExpression", "valueExpression is not specified"),
          CHECK_STR("valueExpression", check_audit_expression), ONCE("key")),
-    CALL("spec", check_expressions),
+    CALL("spec", validate_policy_expressions),
 };
 
 static const struct rule STATUS_RULES[] = {
