@@ -174,6 +174,11 @@ void field_duplicate(struct field_errors *e, const struct field_path *p, const c
     add(e, ERROR_DUPLICATE, p, value_text(e->arena, value), NULL);
 }
 
+void field_duplicate_bare(struct field_errors *e, const struct field_path *p)
+{
+    add(e, ERROR_DUPLICATE, p, STR_NULL, NULL);
+}
+
 void field_duplicate_because(struct field_errors *e, const struct field_path *p, const cJSON *value,
                              const char *detail)
 {

@@ -45,7 +45,8 @@ struct cel_object;
 
 struct cel_value {
     enum cel_kind kind;
-    bool is_json; /* a list or map: json, otherwise list or map */
+    bool is_json;        /* a list or map: json, otherwise list or map */
+    unsigned shape : 24; /* of a list or map, see cel_shape.h; 0: none */
     union {
         bool b;
         int64_t i;
@@ -89,6 +90,7 @@ struct cel_check {
 };
 
 struct cel_run;
+struct cel_shapes;
 /* The variables of one evaluation. */
 struct cel_variable {
     const char *name;
@@ -102,6 +104,7 @@ struct cel_activation {
     /* Sets *ret_reason; may be NULL. */
     bool (*authorize)(void *ctx, const struct cel_check *check, struct str *ret_reason);
     void *ctx;
+    const struct cel_shapes *shapes; /* of the values that have one; may be NULL */
 };
 
 /* Declarations to compile against. Types are written as letters (vapi/cel/README.md): "*" is
@@ -116,6 +119,7 @@ struct cel_environment {
     /* Of `variables`: the type of a member, or NULL; may be NULL itself. */
     const char *(*member)(void *ctx, struct str name);
     void *ctx;
+    const struct cel_shapes *shapes; /* of the types that are objects of a schema; may be NULL */
 };
 
 struct cel_program;
@@ -128,6 +132,7 @@ void cel_program_release(struct cel_program *p);
 const char *cel_program_type(const struct cel_program *p);   /* of its result, letters */
 struct str cel_type_text(struct arena *a, const char *type); /* "list(string)" */
 struct str cel_program_source(const struct cel_program *p);
+bool cel_program_names(const struct cel_program *p, struct str name); /* as a variable */
 
 /* Evaluates in a: an error is a value. Adds to *cost and fails once it passes limit. Values may
  * point into a, into the program and into what is bound. */

@@ -31,8 +31,10 @@ bool crd_defaults_on_read(const struct crd_version *v);
  * only prunes. The inverse sets no defaults. The caller sets apiVersion. */
 void crd_from_stored(const struct crd_version *v, struct arena *a, cJSON *object);
 void crd_to_stored(const struct crd_version *v, struct arena *a, cJSON *object);
-void crd_validate(const struct crd_version *v, struct field_errors *e, const cJSON *object,
-                  const cJSON *old);
+/* kept: errors of x-kubernetes-validations whose value did not change, which are warnings; may be
+ * NULL. */
+void crd_validate(const struct crd_version *v, struct field_errors *e, struct field_errors *kept,
+                  const cJSON *object, const cJSON *old);
 /* Fills cells after Name (printer columns by JSONPath, Age by default). */
 void crd_cells(const struct crd_version *v, struct arena *a, const cJSON *object, int64_t now,
                cJSON *cells);

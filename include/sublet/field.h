@@ -50,6 +50,7 @@ void field_not_found_because(struct field_errors *e, const struct field_path *p,
 void field_internal(struct field_errors *e, const struct field_path *p, const char *detail);
 /* Without the value; with a value that is no string. */
 void field_invalid_bare(struct field_errors *e, const struct field_path *p, const char *detail);
+void field_duplicate_bare(struct field_errors *e, const struct field_path *p);
 void field_not_supported_value(struct field_errors *e, const struct field_path *p,
                                const cJSON *value, const char *const *supported);
 void field_duplicate_because(struct field_errors *e, const struct field_path *p, const cJSON *value,

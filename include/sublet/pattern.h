@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * room: vapi/crd
+ * room: vapi/cel
  *
  * Regular expressions in RE2's syntax, of schemas and of CEL. Matching has limits, because PCRE2
  * backtracks: no pattern of a tenant blocks the loop. */

@@ -99,9 +99,7 @@ NO_EFFECT = {  # what Sublet says beside upstream's own warnings, of every write
 PERHAPS = {
     "APIService": {"spec.service of an APIService has no effect yet: no request is sent to that service"},
     "CustomResourceDefinition": {
-        "spec.conversion.webhook of a CustomResourceDefinition has no effect yet: between versions only apiVersion changes",
-        "x-kubernetes-validations of a CustomResourceDefinition has no effect yet: custom resources are stored without an "
-        "evaluation of these rules"},
+        "spec.conversion.webhook of a CustomResourceDefinition has no effect yet: between versions only apiVersion changes"},
 }
 
 

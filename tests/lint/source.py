@@ -15,8 +15,8 @@ ROOMS = ("base", "kube", "store", "config", "translate", "vapi", "embedded", "sy
 FOLDERS = {
     "vapi": (
         ("net", "types"),
-        ("crd",),
         ("cel",),
+        ("crd",),
         ("types/fields", "kinds/rules"),
         ("kinds/pod",),
         ("kinds",),  # with its folder per group of the API

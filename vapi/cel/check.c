@@ -2,7 +2,7 @@
 /* The type checker: names that are declared, members that exist, calls that have an overload. What
  * is dyn is left to the evaluation. Types are the letters of table.c. Source: cel-go
  * checker/checker.go and its errors. */
-#include "impl.h"
+#include "shape.h"
 
 #include <string.h>
 
@@ -88,6 +88,8 @@ static bool unify(struct checker *c, struct binding *bound, const char *wanted, 
         return strchr("iud", *given);
     if (*wanted != *given)
         return *given == 'n' && is_nullable(wanted);
+    if (*wanted == 'J')
+        return cel_type_shape(wanted) == cel_type_shape(given);
     if (*wanted == 'L' || *wanted == 'O')
         return unify(c, bound, wanted + 1, given + 1);
     if (*wanted == '{')
@@ -199,11 +201,19 @@ static bool is_object_type(struct str name)
 }
 
 /* NULL: no such field. Fields of an Object are checked when the object is applied. */
-static const char *field_type(struct str object, struct str field)
+static const char *named_type(struct str object, struct str field)
 {
     if (is_object_type(object))
         return "*";
     return str_eqc(field, "value") ? "*" : str_word_index("op|path|from", field) >= 0 ? "s" : NULL;
+}
+
+static const char *field_type(const struct checker *c, uint32_t shape, struct str name)
+{
+    const struct cel_shapes *shapes = c->env->shapes;
+    const struct cel_shape_field *f = cel_shape_field(&shapes->items[shape], name);
+
+    return f ? cel_shape_type(c->arena, shapes, f->shape) : NULL;
 }
 
 static const char *member_type(const struct checker *c, const char *type, struct str name)
@@ -211,7 +221,9 @@ static const char *member_type(const struct checker *c, const char *type, struct
     if (*type == 'V')
         return c->env->member ? c->env->member(c->env->ctx, name) : NULL;
     if (*type == '{')
-        return field_type(str_sub(one_type(type), 1, one_type(type).n - 2), name);
+        return named_type(str_sub(one_type(type), 1, one_type(type).n - 2), name);
+    if (*type == 'J')
+        return field_type(c, cel_type_shape(type), name);
     for (size_t i = 0; i < COUNT(MEMBERS); i++) {
         if (MEMBERS[i].object == *type && str_eqc(name, MEMBERS[i].member))
             return MEMBERS[i].type;
@@ -234,7 +246,7 @@ static const char *check_select(struct checker *c, const struct cel_node *x)
         type = cel_type_skip(from + 1);
         return optional ? wrap(c, 'O', type) : copy_type(c, type);
     }
-    if (!strchr("QgrUNZVm{", *from)) {
+    if (!strchr("QgrUNZVmJ{", *from)) {
         struct str shown = cel_type_text(c->arena, from);
 
         return fail(c, x, "type '", shown, "' does not support field selection");
@@ -424,7 +436,7 @@ static const char *check_object(struct checker *c, const struct cel_node *x)
         return fail(c, x, "undeclared reference to '", x->name, "' (in container '')");
     for (size_t i = 0; i < x->n; i += 2) {
         struct str field = x->args[i]->value.s;
-        const char *wanted = field_type(x->name, field), *given = check(c, x->args[i + 1]);
+        const char *wanted = named_type(x->name, field), *given = check(c, x->args[i + 1]);
         struct binding none = {0};
 
         if (x->optionals && x->optionals[i] && *given == 'O')

@@ -221,7 +221,7 @@ static struct cel_value cidr_contains(struct cel_run *r, const struct cel_value 
     cel_charge_text(r, a[0].s.n + a[1].s.n);
     if (!read_cidr(a[0].s, &outer) || !cidr_parse(a[1].s, &inner) ||
         (whole && !read_cidr(a[1].s, &inner)))
-        return cel_error(r, "unable to parse '%.*s'", STR_F(a[1].s));
+        return cel_no_overload(r);
     return cel_bool(cidr_within(&inner, &outer));
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operators: equality, order, arithmetic without silent overflow, indexes and membership. Source:
  * cel-spec langdef.md (operators), cel-go common/overloads. */
-#include "impl.h"
+#include "shape.h"
 
 #include <math.h>
 #include <string.h>
@@ -161,6 +161,8 @@ static struct cel_value join_lists(struct cel_run *r, const struct cel_value *a,
 
     (void)n;
     cel_charge(r, (x.n + y.n) / 8);
+    if (cel_is_unordered(cel_shape_of(r, a[0])))
+        return cel_join_unordered(r, a[0], y);
     if (!items)
         return cel_no_overload(r);
     if (x.n)

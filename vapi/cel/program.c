@@ -99,6 +99,22 @@ const char *cel_program_type(const struct cel_program *p)
     return p->type;
 }
 
+static bool names(const struct cel_node *x, struct str name)
+{
+    if (x->op == CEL_IDENT && str_eq(x->name, name))
+        return true;
+    for (size_t i = 0; i < x->n; i++) {
+        if (names(x->args[i], name))
+            return true;
+    }
+    return false;
+}
+
+bool cel_program_names(const struct cel_program *p, struct str name)
+{
+    return names(p->root, name);
+}
+
 struct str cel_program_source(const struct cel_program *p)
 {
     return p->source;

@@ -59,6 +59,8 @@ const char *cel_type_skip(const char *type)
         return cel_type_skip(cel_type_skip(type + 1));
     case '{':
         return strchr(type, '}') + 1;
+    case 'J':
+        return type + 9;
     default:
         return type + 1;
     }
@@ -118,6 +120,7 @@ static const struct {
     {'g', "kubernetes.GroupVersionKind"},
     {'r', "kubernetes.GroupVersionResource"},
     {'U', "kubernetes.UserInfo"},
+    {'J', "object"},
     {'N', "kubernetes.Namespace"},
     {'m', "kubernetes.NamespaceMetadata"},
 };

@@ -2,7 +2,7 @@
 /* Values: JSON by reference, what expressions build in the run's arena, equality and order. Must
  * charge for every walk whose length a tenant decides. Source: cel-spec langdef.md (equality,
  * ordering), cel-go common/types. */
-#include "impl.h"
+#include "shape.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -161,6 +161,19 @@ size_t cel_size(struct cel_value v)
     return v.is_json ? json_count(v.json) : v.kind == CEL_LIST ? v.list->n : v.map->n;
 }
 
+static struct cel_value child(struct cel_run *r, uint32_t shape, const cJSON *node)
+{
+    return shape ? cel_from_shape(r->arena, r->activation->shapes, shape, node)
+                 : cel_from_json(node);
+}
+
+static uint32_t elem_of(const struct cel_run *r, struct cel_value v)
+{
+    const struct cel_shape *s = cel_shape_of(r, v);
+
+    return s ? s->elem : 0;
+}
+
 struct cel_list cel_items(struct cel_run *r, struct cel_value v)
 {
     struct cel_value *items;
@@ -171,12 +184,13 @@ struct cel_list cel_items(struct cel_run *r, struct cel_value v)
     items = cel_room(r, json_count(v.json) * sizeof(*items));
     if (!items)
         return (struct cel_list){0};
-    json_each(item, v.json) items[n++] = cel_from_json(item);
+    json_each(item, v.json) items[n++] = child(r, elem_of(r, v), item);
     return (struct cel_list){n, items};
 }
 
 struct cel_map cel_entries(struct cel_run *r, struct cel_value v)
 {
+    const struct cel_shape *s = cel_shape_of(r, v);
     struct cel_value *keys, *values;
     size_t n = 0;
 
@@ -188,8 +202,13 @@ struct cel_map cel_entries(struct cel_run *r, struct cel_value v)
     values = keys + json_count(v.json);
     json_each(item, v.json)
     {
-        keys[n] = cel_string(json_key(item));
-        values[n++] = cel_from_json(item);
+        bool is_object = s && s->kind == CEL_SHAPE_OBJECT;
+        const struct cel_shape_field *f = is_object ? cel_shape_key(s, json_key(item)) : NULL;
+
+        if (is_object && !f)
+            continue;
+        keys[n] = cel_string(f ? f->name : json_key(item));
+        values[n++] = child(r, f ? f->shape : s ? s->elem : 0, item);
     }
     return (struct cel_map){n, keys, values};
 }
@@ -279,6 +298,8 @@ static bool equal_lists(struct cel_run *r, struct cel_value a, struct cel_value 
     x = cel_items(r, a);
     y = cel_items(r, b);
     cel_charge(r, x.n);
+    if (cel_is_unordered(cel_shape_of(r, a)))
+        return cel_equal_unordered(r, cel_shape_of(r, a), x, y);
     for (size_t i = 0; i < x.n && i < y.n && !r->over; i++) {
         if (!cel_equal(r, x.items[i], y.items[i]))
             return false;
@@ -286,13 +307,55 @@ static bool equal_lists(struct cel_run *r, struct cel_value a, struct cel_value 
     return true;
 }
 
+/* A walk over the keys of a JSON object costs more than the one unit of a map only where the
+ * object is large. */
+static const cJSON *find_node(struct cel_run *r, const cJSON *object, struct str key)
+{
+    uint64_t steps = 0;
+
+    json_each(item, object)
+    {
+        steps++;
+        if (str_eq(json_key(item), key)) {
+            cel_charge(r, steps / 64);
+            return item;
+        }
+    }
+    cel_charge(r, steps / 64);
+    return NULL;
+}
+
+/* Both of a schema. What it does not know counts as well. */
+static bool equal_objects(struct cel_run *r, const struct cel_shape *s, const cJSON *a,
+                          const cJSON *b)
+{
+    cel_charge(r, json_count(a));
+    json_each(item, a)
+    {
+        const struct cel_shape_field *f = cel_shape_key(s, json_key(item));
+        const cJSON *other = find_node(r, b, json_key(item));
+
+        if (f && json_is_null(item) && (!other || json_is_null(other)))
+            continue;
+        if (!other && !f)
+            continue;
+        if (r->over || !other ||
+            !cel_equal(r, child(r, f ? f->shape : 0, item), child(r, f ? f->shape : 0, other)))
+            return false;
+    }
+    return true;
+}
+
 static bool equal_maps(struct cel_run *r, struct cel_value a, struct cel_value b)
 {
+    const struct cel_shape *s = cel_shape_of(r, a);
     struct cel_map x;
     struct cel_value other;
 
     if (cel_size(a) != cel_size(b))
         return false;
+    if (s && s->kind == CEL_SHAPE_OBJECT && a.is_json && b.is_json)
+        return equal_objects(r, s, a.json, b.json);
     x = cel_entries(r, a);
     cel_charge(r, x.n);
     for (size_t i = 0; i < x.n && !r->over; i++) {
@@ -352,29 +415,30 @@ bool cel_equal(struct cel_run *r, struct cel_value a, struct cel_value b)
 
 /* ---- members ---- */
 
-/* A walk over the keys of a JSON object costs more than the one unit of a map only where the
- * object is large. */
-static bool find_json(struct cel_run *r, const cJSON *object, struct str key, struct cel_value *ret)
+/* A field that is null is as one that is absent. */
+static bool find_json(struct cel_run *r, struct cel_value map, struct str key,
+                      struct cel_value *ret)
 {
-    uint64_t steps = 0;
+    const struct cel_shape *s = cel_shape_of(r, map);
+    const struct cel_shape_field *f = NULL;
+    const cJSON *found;
 
-    json_each(item, object)
-    {
-        steps++;
-        if (str_eq(json_key(item), key)) {
-            cel_charge(r, steps / 64);
-            *ret = cel_from_json(item);
-            return true;
-        }
+    if (s && s->kind == CEL_SHAPE_OBJECT) {
+        f = cel_shape_field(s, key);
+        if (!f)
+            return false;
     }
-    cel_charge(r, steps / 64);
-    return false;
+    found = find_node(r, map.json, f ? f->key : key);
+    if (!found || (f && json_is_null(found)))
+        return false;
+    *ret = child(r, f ? f->shape : elem_of(r, map), found);
+    return true;
 }
 
 bool cel_find(struct cel_run *r, struct cel_value map, struct cel_value key, struct cel_value *ret)
 {
     if (map.is_json)
-        return key.kind == CEL_STRING && find_json(r, map.json, key.s, ret);
+        return key.kind == CEL_STRING && find_json(r, map, key.s, ret);
     cel_charge(r, map.map->n / 64);
     for (size_t i = 0; i < map.map->n; i++) {
         if (cel_equal(r, map.map->keys[i], key)) {
@@ -416,7 +480,7 @@ struct cel_value cel_index(struct cel_run *r, struct cel_value from, struct cel_
     if (!from.is_json)
         return from.list->items[i];
     cel_charge(r, (uint64_t)i / 64);
-    return cel_from_json(json_at(from.json, (size_t)i));
+    return child(r, elem_of(r, from), json_at(from.json, (size_t)i));
 }
 
 /* ---- as a string ---- */

@@ -666,29 +666,9 @@ static bool converts_by_webhook(const cJSON *crd)
     return str_eqc(json_str_at(crd, "spec.conversion.strategy"), "Webhook");
 }
 
-/* A property of this name would be an object. */
-static bool has_rules(const cJSON *schema)
-{
-    json_each(child, schema)
-    {
-        if ((child->string && str_eqc(str_c(child->string), "x-kubernetes-validations") &&
-             json_is_array(child) && json_count(child)) ||
-            has_rules(child))
-            return true;
-    }
-    return false;
-}
-
-static bool validates_by_rules(const cJSON *crd)
-{
-    return has_rules(json_path(crd, "spec.versions"));
-}
-
 static const struct no_effect NO_EFFECT[] = {
     {converts_by_webhook, "spec.conversion.webhook of a CustomResourceDefinition",
      "between versions only apiVersion changes"},
-    {validates_by_rules, "x-kubernetes-validations of a CustomResourceDefinition",
-     "custom resources are stored without an evaluation of these rules"},
     {NULL},
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Compiles a structural OpenAPI v3 schema into arrays of nodes, fields and rules, the form of the
  * built-in kinds' table. Must stay bounded in depth and nodes: the schema comes from a tenant. */
-#include "version.h"
+#include "rules.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -293,6 +293,18 @@ void crd_version_compile(struct crd_version *v)
         .n_fields = c.n_fields,
         .preserves_unknown_by_rule = true,
     };
+    if (str_contains((struct str){v->schema_text, v->schema_bytes},
+                     STR("\"x-kubernetes-validations\":")))
+        v->rules = crd_rules_compile(v->compiled, &v->schema, v->root, v->openapi);
+}
+
+void crd_version_release(struct crd_version *v)
+{
+    crd_rules_release(v->rules);
+    pattern_free_all(v->patterns);
+    v->compiled = arena_free(v->compiled);
+    v->rules = NULL;
+    v->patterns = NULL;
 }
 
 const struct crd_version *crd_version_ready(const struct crd_version *v)

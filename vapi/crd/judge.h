@@ -2,6 +2,8 @@
 /* Shared by the files that validate custom resources. Internal to vapi/crd. */
 #pragma once
 
+#include <sublet/hash.h>
+
 #include "version.h"
 
 /* Limit of nodes times values for one object: alternatives multiply the work. */
@@ -35,3 +37,19 @@ void crd_judge_lists(struct judge *j, const cJSON *object);
  * be NULL). */
 void crd_judge_replicas(const struct crd_version *v, struct field_errors *e, const cJSON *object,
                         const cJSON *old);
+
+/* Looks up members of one object. A large one is looked up in a map, made when one is not where it
+ * is expected: behind the last one that was found. */
+struct lookup {
+    struct arena *arena; /* of the map; NULL: there is none */
+    const cJSON *object, *next;
+    struct map map;
+};
+struct lookup crd_lookup(const cJSON *object);
+void crd_lookup_end(struct lookup *l);
+size_t crd_lookup_steps(const struct lookup *l, struct str key); /* the next one: to make the map */
+const cJSON *crd_look_up(struct lookup *l, struct str key);
+/* The previous version of an item: only items of a map can be matched. hint: where it is expected.
+ * steps counts down; at 0 nothing is found. */
+const cJSON *crd_old_item(const struct schema *s, const struct schema_node *n, const cJSON *item,
+                          const cJSON *old, const cJSON *hint, size_t *steps);

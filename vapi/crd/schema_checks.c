@@ -504,7 +504,7 @@ void crd_check_schema(struct field_errors *e, const struct field_path *path, con
     if (!root.n && !structure.n && !own.n)
         check_complete(&structure, path, schema, path, schema, 0);
     if (!root.n && !structure.n && !own.n)
-        crd_check_defaults(&own, path, schema);
+        crd_check_compiled(&own, path, schema);
     LL_SORT(structure.first, by_place);
     structure.last = &structure.first;
     while (*structure.last)

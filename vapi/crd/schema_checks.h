@@ -10,5 +10,6 @@ void crd_check_schema(struct field_errors *e, const struct field_path *path, con
                       bool has_status);
 /* The checks of lists and maps, for one schema; schema_lists.c. */
 void crd_check_lists(struct field_errors *e, const struct field_path *path, const cJSON *schema);
-/* Every default must be valid for its schema, which passed the other checks. defaults.c */
-void crd_check_defaults(struct field_errors *e, const struct field_path *path, const cJSON *schema);
+/* What can be checked of a schema that passed the other checks, once it is compiled: every default
+ * is valid for its schema, and rules compile. defaults.c */
+void crd_check_compiled(struct field_errors *e, const struct field_path *path, const cJSON *schema);

@@ -4,13 +4,13 @@
  * visited node is a step, as is each name and value that a schema lists for it; steps, patterns
  * and messages have a budget. */
 #include "judge.h"
+#include "rules.h"
 
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
 #include <sublet/encode.h>
-#include <sublet/hash.h>
 
 static void judge(struct judge *j, uint32_t node, const cJSON *value, const cJSON *old,
                   const struct field_path *path);
@@ -240,30 +240,6 @@ static void judge_string(struct judge *j, const struct schema_rules *r, const cJ
 
 /* --- lists --- */
 
-/* The previous version of an item: only items of a map can be matched. */
-static const cJSON *old_item(struct judge *j, const struct schema_node *n, const cJSON *item,
-                             const cJSON *old, const cJSON *hint)
-{
-    if (n->list_type != LIST_MAP || !n->keys || !json_is_array(old))
-        return NULL;
-    for (int round = 0; round < 2; round++) {
-        for (const cJSON *o = round ? json_first(old) : hint; o && j->work->steps; o = o->next) {
-            const char *key = schema_text(&j->v->schema, n->keys);
-            bool same = true;
-
-            j->work->steps--;
-            for (; *key && same; key += strlen(key) + 1) {
-                const cJSON *a = json_get(item, key), *b = json_get(o, key);
-
-                same = a && b ? json_equal(a, b) : a == b;
-            }
-            if (same)
-                return o;
-        }
-    }
-    return NULL;
-}
-
 static void judge_items(struct judge *j, const struct schema_node *n, const struct schema_rules *r,
                         const cJSON *list, const cJSON *old, const struct field_path *path)
 {
@@ -274,7 +250,7 @@ static void judge_items(struct judge *j, const struct schema_node *n, const stru
     if (n->elem) {
         json_each(item, list)
         {
-            const cJSON *was = old_item(j, n, item, old, hint);
+            const cJSON *was = crd_old_item(&j->v->schema, n, item, old, hint, &j->work->steps);
 
             hint = was ? was->next : hint;
             judge(j, n->elem, item, was, FIELD_INDEX(path, i++));
@@ -288,78 +264,18 @@ static void judge_items(struct judge *j, const struct schema_node *n, const stru
 
 /* --- objects --- */
 
-/* Looks up members of one object. A large one is looked up in a map, made when one is not where it
- * is expected: behind the last one that was found. */
-struct lookup {
-    struct arena *arena; /* of the map; NULL: there is none */
-    const cJSON *object, *next;
-    struct map map;
-};
-struct mapped {
-    struct map_entry by_key;
-    const cJSON *member;
-};
-
-#define SMALL 32 /* members: a map costs more than a look at each of them */
-
-static struct lookup lookup_of(const cJSON *object)
-{
-    return (struct lookup){.object = object, .next = json_first(object)};
-}
-
-static void lookup_end(struct lookup *l)
-{
-    map_clear(&l->map);
-    arena_free(l->arena);
-}
-
-static void map_members(struct lookup *l)
-{
-    l->arena = arena_new(0);
-    json_each(member, l->object)
-    {
-        struct mapped *m = ARENA_NEW(l->arena, struct mapped);
-
-        m->member = member;
-        map_put(&l->map, &m->by_key, json_key(member));
-    }
-}
-
-/* Of a small object, or a map. */
-static const cJSON *find_member(struct judge *j, struct lookup *l, struct str key,
-                                const struct field_path *path)
-{
-    size_t n = l->arena ? 0 : json_count(l->object);
-    struct map_entry *e;
-
-    if (!l->arena && n <= SMALL)
-        return json_get_str(l->object, key);
-    if (!l->arena) {
-        if (!spend(j, n, path))
-            return NULL;
-        map_members(l);
-    }
-    e = map_get(&l->map, key);
-    return e ? CONTAINER(e, struct mapped, by_key)->member : NULL;
-}
-
 static const cJSON *look_up(struct judge *j, struct lookup *l, struct str key,
                             const struct field_path *path)
 {
-    const cJSON *found = l->next;
+    size_t steps = crd_lookup_steps(l, key);
 
-    if (!json_is_object(l->object))
-        return NULL;
-    if (!found || !str_eq(json_key(found), key))
-        found = find_member(j, l, key, path);
-    l->next = found ? found->next : l->next;
-    return found;
+    return !steps || spend(j, steps, path) ? crd_look_up(l, key) : NULL;
 }
 
 static void judge_required(struct judge *j, const struct schema_rules *r, const cJSON *object,
                            const struct field_path *path)
 {
-    struct lookup l = lookup_of(object);
+    struct lookup l = crd_lookup(object);
 
     if (!r->n_required || !spend(j, r->n_required, path))
         return;
@@ -367,7 +283,7 @@ static void judge_required(struct judge *j, const struct schema_rules *r, const 
         if (!look_up(j, &l, r->required[i], path) && speak(j))
             field_required(j->errors, FIELD(path, r->required[i].p), "");
     }
-    lookup_end(&l);
+    crd_lookup_end(&l);
 }
 
 static void not_allowed(struct judge *j, const char *key, const struct field_path *path)
@@ -385,7 +301,7 @@ static void judge_members(struct judge *j, uint32_t node, const cJSON *object, c
     const struct schema_node *n = schema_node(&j->v->schema, node);
     const struct schema_rules *r = crd_version_rules(j->v, node);
     int64_t count = (int64_t)json_count(object);
-    struct lookup before = lookup_of(old);
+    struct lookup before = crd_lookup(old);
 
     if (r->min_properties >= 0 && count < r->min_properties)
         too_few(j, count, r->min_properties, "properties", path);
@@ -402,7 +318,7 @@ static void judge_members(struct judge *j, uint32_t node, const cJSON *object, c
         else if (!f && r->flags & RULE_CLOSED)
             not_allowed(j, member->string, path);
     }
-    lookup_end(&before);
+    crd_lookup_end(&before);
     judge_required(j, r, object, path);
 }
 
@@ -598,8 +514,34 @@ static bool lists_held(struct judge *j, const cJSON *old)
     return !errors.n;
 }
 
-void crd_validate(const struct crd_version *v, struct field_errors *e, const cJSON *object,
-                  const cJSON *old)
+/* Rules are for values of the types that they were compiled for. */
+static bool blocks_rules(const struct field_errors *e)
+{
+    static const char blocking[] = "FieldValueNotSupported|FieldValueRequired|FieldValueTooLong|"
+                                   "FieldValueTooMany|FieldValueTypeInvalid";
+
+    for (const struct err_cause *c = e->first; c; c = c->next) {
+        if (str_word_index(blocking, c->type) >= 0)
+            return true;
+    }
+    return e->n >= MAX_MESSAGES; /* there are errors that are only counted */
+}
+
+static void judge_rules(const struct crd_version *v, struct field_errors *e,
+                        struct field_errors *kept, const cJSON *object, const cJSON *old)
+{
+    int64_t left = RULES_BUDGET;
+
+    if (blocks_rules(e))
+        field_invalid(e, FIELD(NULL, "<nil>"), NULL,
+                      "some validation rules were not checked because the object was invalid; "
+                      "correct the existing errors to complete validation");
+    else
+        crd_judge_rules(v, v->rules->root, e, kept, NULL, object, old, &left);
+}
+
+void crd_validate(const struct crd_version *v, struct field_errors *e, struct field_errors *kept,
+                  const cJSON *object, const cJSON *old)
 {
     struct judge_work work = {.steps = JUDGE_STEPS, .pattern = PATTERN_BUDGET};
     struct judge j = {.v = v, .errors = e, .arena = e->arena, .work = &work};
@@ -615,4 +557,6 @@ void crd_validate(const struct crd_version *v, struct field_errors *e, const cJS
     crd_judge_embedded(&j, object);
     if (!old || lists_held(&j, old))
         crd_judge_lists(&j, object);
+    if (v->rules)
+        judge_rules(v, e, kept, object, old);
 }

@@ -233,8 +233,7 @@ struct crd_version *crd_version_new(const cJSON *crd, const cJSON *version)
 
 static void schema_free(struct crd_version *v)
 {
-    pattern_free_all(v->patterns);
-    arena_free(v->compiled);
+    crd_version_release(v);
     v->magic = 0;
 }
 

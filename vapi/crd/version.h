@@ -79,6 +79,7 @@ struct crd_version {
     uint32_t root;
     struct pattern *patterns; /* all, chained */
     cJSON *openapi;           /* tree of schema_text, in `compiled` */
+    struct crd_rules *rules;  /* x-kubernetes-validations, in `compiled`; NULL: there are none */
     /* The schema objects are stored with, without a resource; NULL: this one. */
     struct crd_version *stored;
 };
@@ -90,6 +91,7 @@ struct crd_version {
 /* Compiles v->schema_text into v->compiled. The schema passed the checks of checks.c before it was
  * stored. */
 void crd_version_compile(struct crd_version *v);
+void crd_version_release(struct crd_version *v); /* what crd_version_compile() made */
 /* Node `id` of the compiled schema. */
 const struct schema_rules *crd_version_rules(const struct crd_version *v, uint32_t node);
 const struct crd_version *crd_version_ready(const struct crd_version *v); /* compiles if need be */

@@ -316,11 +316,12 @@ bool crd_defaults_on_read(const struct crd_version *v)
     return false;
 }
 
-void crd_validate(const struct crd_version *v, struct field_errors *e, const cJSON *object,
-                  const cJSON *old)
+void crd_validate(const struct crd_version *v, struct field_errors *e, struct field_errors *kept,
+                  const cJSON *object, const cJSON *old)
 {
     (void)v;
     (void)e;
+    (void)kept;
     (void)object;
     (void)old;
 }

@@ -67,7 +67,7 @@ static void run_object(struct tested *t)
     json_set_str(t->arena, object, "kind", STR("A"));
     crd_prune(recorded, t->arena, object, &strict);
     crd_default(recorded, t->arena, object);
-    crd_validate(recorded, &e, object, NULL);
+    crd_validate(recorded, &e, NULL, object, NULL);
     case_compare(t, causes_of(t->arena, &e), want ? want : json_new_array(t->arena));
     if (want)
         return;
@@ -94,7 +94,7 @@ static void check(const char *schema, const char *object, const char *old, const
     struct field_errors e;
 
     field_errors_init(&e, a);
-    crd_validate(v, &e, tree, before);
+    crd_validate(v, &e, NULL, tree, before);
     struct str got = e.first ? e.first->message : STR("");
     check_str(got, want, __FILE__, __LINE__);
     crd_version_drop(v);
@@ -165,7 +165,7 @@ static void validate_many(struct many *m)
         assert_int_equal(json_parse(m->a, buf_str(&m->old), &old, NULL), 0);
     v = crd_version_of(schema);
     field_errors_init(&m->errors, m->a);
-    crd_validate(v, &m->errors, object, old);
+    crd_validate(v, &m->errors, NULL, object, old);
     crd_version_drop(v);
 }
 
@@ -234,7 +234,7 @@ static void test_patterns_have_a_budget(void **state)
     buf_addc(&b, "]}");
     assert_int_equal(json_parse(a, buf_str(&b), &tree, &err), 0);
     field_errors_init(&e, a);
-    crd_validate(v, &e, tree, NULL);
+    crd_validate(v, &e, NULL, tree, NULL);
     assert_int_equal(e.n, 2000);
     buf_fini(&b);
     crd_version_drop(v);
@@ -265,7 +265,7 @@ static bool takes_too_long(const char *before, const char *after)
     assert_int_equal(json_parse(a, buf_str(&b), &tree, &err), 0);
     struct crd_version *v = crd_version_of(schema);
     field_errors_init(&e, a);
-    crd_validate(v, &e, tree, NULL);
+    crd_validate(v, &e, NULL, tree, NULL);
     for (const struct err_cause *c = e.first; c; c = c->next)
         told += strstr(c->message.p, "would take too long") != NULL;
     assert_true(e.n && told <= 1);
@@ -311,7 +311,7 @@ static void test_levels_do_not_multiply(void **state)
     assert_int_equal(json_parse(a, buf_str(&s), &schema, &err), 0);
     struct crd_version *v = crd_version_of(schema);
     field_errors_init(&e, a);
-    crd_validate(v, &e, parse_quoted(a, "{'spec':1}"), NULL);
+    crd_validate(v, &e, NULL, parse_quoted(a, "{'spec':1}"), NULL);
     assert_int_equal(e.n, DEEP + 1); /* one for each level, and the bound */
     buf_fini(&s);
     crd_version_drop(v);

@@ -602,12 +602,25 @@ static enum outcome step_prepare(struct write *w, struct err *err)
 
 /* ---- VALIDATE ---- */
 
+/* What a rule refuses, but did not change, is warned about. */
+static void validate_custom(struct write *w, struct field_errors *e)
+{
+    struct call *c = w->call;
+    struct field_errors kept;
+
+    field_errors_init(&kept, c->arena);
+    crd_validate(w->requested->crd, e, &kept, w->object, w->old);
+    for (const struct err_cause *cause = kept.first; cause; cause = cause->next)
+        call_warn(c,
+                  arena_printf(c->arena, "%.*s: %.*s", STR_F(cause->field), STR_F(cause->message)));
+}
+
 static void validate_kind(struct write *w, struct field_errors *e)
 {
     const struct resource *r = w->requested; /* validation depends on the requested version */
 
     if (r->crd)
-        crd_validate(r->crd, e, w->object, w->old);
+        validate_custom(w, e);
     else if (w->plan->validate)
         w->plan->validate(e, w->object, w->respelled);
     else if (on_status(w->call))

@@ -7,11 +7,12 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
-#include "version.h"
-
 #include <assert.h>
 #include <ctype.h>
 #include <string.h>
+
+#include <sublet/buf.h>
+#include <sublet/pattern.h>
 
 #define QUICK_LIMIT  5000 /* steps of the backtracking matcher, each of which may read all of ... */
 #define QUICK_BYTES  500000 /* ... the string: their product */
