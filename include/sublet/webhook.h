@@ -17,7 +17,9 @@
  *
  * Bounds: WEBHOOK_MOST_CALLS at once, and WEBHOOK_MOST_WAITING that wait for one of them; a body is
  * built when its call starts. WEBHOOK_MOST_HOOKS for one write; an answer has at most
- * WEBHOOK_MOST_ANSWER bytes. */
+ * WEBHOOK_MOST_ANSWER bytes. matchConditions have upstream's limits, and all of a phase one more:
+ * beyond it they are errors, which failurePolicy judges. Configurations beyond the memory for them
+ * are left out: each refuses what it might review, unless it ignores failures. */
 #pragma once
 
 #include <sublet/admission.h>

@@ -3,7 +3,7 @@
  * vapi/admission. */
 #pragma once
 
-#include "plugins.h"
+#include "compiled.h"
 
 #include <sublet/admission_policies.h>
 #include <sublet/cel_policy.h>
@@ -23,10 +23,9 @@ struct policy_match {
     struct err ns_error, object_error; /* kind NULL: parsed */
 };
 
+/* One that is left out has only its head, `ignores`, and for a binding an empty policy_name. */
 struct policy {
-    struct arena *arena;
-    struct str name;
-    int64_t revision;
+    struct compiled head;
     const cJSON *spec;
     bool ignores; /* failurePolicy Ignore */
     struct policy_match match;
@@ -53,13 +52,14 @@ struct policy_view {
 /* policies.c */
 enum policy_kind { POLICIES_VALIDATING, POLICIES_MUTATING };
 /* Policies and bindings as they are now, by name; NULL when there are none to apply. */
-const struct policy *policies_current(const struct policy_request *q, enum policy_kind kind,
-                                      size_t *ret_n);
-const struct policy *policies_bindings(const struct policy_request *q, enum policy_kind kind,
-                                       size_t *ret_n);
+const struct policy *const *policies_current(const struct policy_request *q, enum policy_kind kind,
+                                             size_t *ret_n);
+const struct policy *const *policies_bindings(const struct policy_request *q, enum policy_kind kind,
+                                              size_t *ret_n);
 
 /* policy.c */
 #define POLICY_COST_MATCH 50
+#define POLICY_LEFT_OUT   "it is left out: all together are too large, or too many"
 bool policy_is_exempt(const struct admission_call *c);
 /* Who writes, and the names. False: a write of our own that no policy judges. */
 bool policy_begin(struct policy_request *q);

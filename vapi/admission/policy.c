@@ -117,10 +117,10 @@ static void refuse(struct dispatch *d, const struct policy *p, const struct poli
     if (binding)
         d->message = arena_printf(
             a, "ValidatingAdmissionPolicy '%.*s' with binding '%.*s' denied request: %.*s",
-            STR_F(p->name), STR_F(binding->name), STR_F(message));
+            STR_F(p->head.name), STR_F(binding->head.name), STR_F(message));
     else
         d->message = arena_printf(a, "ValidatingAdmissionPolicy '%.*s' denied request: %.*s",
-                                  STR_F(p->name), STR_F(message));
+                                  STR_F(p->head.name), STR_F(message));
 }
 
 static void misconfigured(struct dispatch *d, const struct policy *p, const struct policy *binding,
@@ -168,10 +168,10 @@ static void audit(const struct dispatch *d, const struct policy *binding,
 {
     struct arena *a = d->q->arena;
     const cJSON *actions = json_get(binding->spec, "validationActions");
-    cJSON *failure =
-        json_object(a, JSON("message", r->message), JSON("policy", binding->policy_name),
-                    JSON("binding", binding->name), JSON_I64("expressionIndex", (int64_t)r->index),
-                    JSON("validationActions", json_copy(a, actions)));
+    cJSON *failure = json_object(
+        a, JSON("message", r->message), JSON("policy", binding->policy_name),
+        JSON("binding", binding->head.name), JSON_I64("expressionIndex", (int64_t)r->index),
+        JSON("validationActions", json_copy(a, actions)));
 
     put_audit(d, STR(FAILURE_KEY), json_text(a, json_array(a, failure)));
 }
@@ -190,11 +190,11 @@ static void apply_refusal(struct dispatch *d, const struct policy *p, const stru
         else if (str_eqc(s, "Audit"))
             audit(d, binding, r);
         else if (str_eqc(s, "Warn") && c->warn)
-            c->warn(c->warn_ctx,
-                    arena_printf(d->q->arena,
-                                 "Validation failed for ValidatingAdmissionPolicy "
-                                 "'%.*s' with binding '%.*s': %.*s",
-                                 STR_F(p->name), STR_F(binding->name), STR_F(r->message)));
+            c->warn(c->warn_ctx, arena_printf(d->q->arena,
+                                              "Validation failed for ValidatingAdmissionPolicy "
+                                              "'%.*s' with binding '%.*s': %.*s",
+                                              STR_F(p->head.name), STR_F(binding->head.name),
+                                              STR_F(r->message)));
     }
 }
 
@@ -265,6 +265,10 @@ static void run_binding(struct dispatch *d, const struct policy *p, const struct
     int matched;
 
     d->q->left -= POLICY_COST_MATCH;
+    if (!binding->head.arena) {
+        misconfigured(d, p, binding, POLICY_LEFT_OUT);
+        return;
+    }
     err_init(&err, d->q->arena);
     matched = policy_matches(d->q, &binding->match, &as, &err);
     if (matched < 0)
@@ -287,7 +291,7 @@ static void run_binding(struct dispatch *d, const struct policy *p, const struct
 static void run_policy(struct dispatch *d, const struct policy *p)
 {
     struct annotations all = {0};
-    const struct policy *bindings;
+    const struct policy *const *bindings;
     struct policy_view v = {0};
     const char *problem;
     struct err err;
@@ -296,11 +300,14 @@ static void run_policy(struct dispatch *d, const struct policy *p)
 
     d->q->left -= POLICY_COST_MATCH;
     err_init(&err, d->q->arena);
-    matched = policy_matches(d->q, &p->match, &v.resource, &err);
-    problem = matched < 0 ? err.message.p : matched ? policy_params_problem(d->q, p) : NULL;
+    matched = p->head.arena ? policy_matches(d->q, &p->match, &v.resource, &err) : 1;
+    problem = !p->head.arena ? POLICY_LEFT_OUT
+              : matched < 0  ? err.message.p
+              : matched      ? policy_params_problem(d->q, p)
+                             : NULL;
     bindings = policies_bindings(d->q, POLICIES_VALIDATING, &n);
     for (size_t i = 0; matched && i < n; i++) {
-        if (!str_eq(bindings[i].policy_name, p->name))
+        if (bindings[i]->policy_name.n && !str_eq(bindings[i]->policy_name, p->head.name))
             continue;
         /* A policy without bindings applies to nothing, whatever its problem. */
         if (problem) {
@@ -311,12 +318,12 @@ static void run_policy(struct dispatch *d, const struct policy *p)
             v.object = policy_viewed(d->q, v.resource, d->q->object);
             v.old = policy_viewed(d->q, v.resource, d->q->old);
         }
-        run_binding(d, p, &bindings[i], &v, &all);
+        run_binding(d, p, bindings[i], &v, &all);
     }
     for (size_t i = 0; i < all.n; i++)
-        put_audit(d,
-                  arena_printf(d->q->arena, "%.*s/%.*s", STR_F(p->name), STR_F(all.items[i].key)),
-                  all.items[i].value);
+        put_audit(
+            d, arena_printf(d->q->arena, "%.*s/%.*s", STR_F(p->head.name), STR_F(all.items[i].key)),
+            all.items[i].value);
 }
 
 int validating_policy_validate(const struct admission_call *c, cJSON *object, const cJSON *old,
@@ -324,7 +331,7 @@ int validating_policy_validate(const struct admission_call *c, cJSON *object, co
 {
     struct policy_request q = {.call = c, .object = object, .left = POLICY_REQUEST_LIMIT};
     struct dispatch d = {.q = &q};
-    const struct policy *policies;
+    const struct policy *const *policies;
     size_t n;
 
     if (policy_is_exempt(c))
@@ -335,7 +342,7 @@ int validating_policy_validate(const struct admission_call *c, cJSON *object, co
     q.arena = arena_new(POLICY_MEMORY);
     q.old = c->operation == ADMISSION_CREATE ? NULL : old;
     for (size_t i = 0; i < n; i++)
-        run_policy(&d, &policies[i]);
+        run_policy(&d, policies[i]);
     arena_free(q.arena);
     return answer(&d, err);
 }

@@ -39,8 +39,8 @@ static void refuse(struct mutating *m, const struct policy *p, const struct poli
         return;
     text = binding
                ? arena_printf(c->arena, "policy '%.*s' with binding '%.*s' denied request: %.*s",
-                              STR_F(p->name), STR_F(binding->name), STR_F(why))
-               : arena_printf(c->arena, "policy \"%.*s\" denied request: %.*s", STR_F(p->name),
+                              STR_F(p->head.name), STR_F(binding->head.name), STR_F(why))
+               : arena_printf(c->arena, "policy \"%.*s\" denied request: %.*s", STR_F(p->head.name),
                               STR_F(why));
     if (!m->err->kind) {
         err_forbidden(m->err, c->resource->group, c->resource->plural, plugin_shown_name(c->name),
@@ -72,6 +72,10 @@ static void add_binding(struct mutating *m, const struct policy *p, const struct
     int matched;
 
     m->q->left -= POLICY_COST_MATCH;
+    if (!binding->head.arena) {
+        misconfigured(m, p, binding, POLICY_LEFT_OUT);
+        return;
+    }
     err_init(&err, m->q->arena);
     matched = policy_matches(m->q, &binding->match, &unused, &err);
     if (matched < 0)
@@ -93,7 +97,7 @@ static void add_binding(struct mutating *m, const struct policy *p, const struct
 static void add_policy(struct mutating *m, const struct policy *p)
 {
     const struct resource *as;
-    const struct policy *bindings;
+    const struct policy *const *bindings;
     const char *problem;
     struct err err;
     size_t n;
@@ -101,17 +105,20 @@ static void add_policy(struct mutating *m, const struct policy *p)
 
     m->q->left -= POLICY_COST_MATCH;
     err_init(&err, m->q->arena);
-    matched = policy_matches(m->q, &p->match, &as, &err);
-    problem = matched < 0 ? err.message.p : matched ? policy_params_problem(m->q, p) : NULL;
+    matched = p->head.arena ? policy_matches(m->q, &p->match, &as, &err) : 1;
+    problem = !p->head.arena ? POLICY_LEFT_OUT
+              : matched < 0  ? err.message.p
+              : matched      ? policy_params_problem(m->q, p)
+                             : NULL;
     bindings = policies_bindings(m->q, POLICIES_MUTATING, &n);
     for (size_t i = 0; matched && i < n; i++) {
-        if (!str_eq(bindings[i].policy_name, p->name))
+        if (bindings[i]->policy_name.n && !str_eq(bindings[i]->policy_name, p->head.name))
             continue;
         if (problem) {
             misconfigured(m, p, NULL, problem);
             return;
         }
-        add_binding(m, p, &bindings[i], as);
+        add_binding(m, p, bindings[i], as);
     }
 }
 
@@ -215,7 +222,7 @@ int mutating_policy_admit(const struct admission_call *c, cJSON *object, const c
 {
     struct policy_request q = {.call = c, .object = object, .left = POLICY_REQUEST_LIMIT};
     struct mutating m = {.q = &q, .object = object, .err = err};
-    const struct policy *policies;
+    const struct policy *const *policies;
     size_t n;
 
     if (!object || !c->decode || c->view || policy_is_exempt(c))
@@ -227,8 +234,8 @@ int mutating_policy_admit(const struct admission_call *c, cJSON *object, const c
     q.old = c->operation == ADMISSION_CREATE ? NULL : old;
     for (size_t i = 0; i < n; i++) {
         if (!c->again ||
-            str_eqc(json_str(json_get(policies[i].spec, "reinvocationPolicy")), "IfNeeded"))
-            add_policy(&m, &policies[i]);
+            str_eqc(json_str(json_get(policies[i]->spec, "reinvocationPolicy")), "IfNeeded"))
+            add_policy(&m, policies[i]);
     }
     for (size_t i = 0; i < m.n; i++) {
         if (!invoke_within(&m, &m.items[i]))

@@ -38,41 +38,43 @@ struct run {
     webhook_decode decode;
     webhook_done done;
     void *ctx;
+    struct compiled **held; /* the configurations of the hooks */
+    size_t n_held;
     struct webhook_hook *hooks;
     size_t n, cap, next, pending;
+    int64_t left;   /* of POLICY_REQUEST_LIMIT, for matchConditions */
     unsigned round; /* 1: hooks that asked for it are called again */
     bool changed;
     const struct post *failed; /* the first of its hooks' */
-    struct err refusal;        /* by matchConditions, before any hook was called */
+    struct err refusal;        /* before any hook was called */
 };
 
 struct webhooks {
     struct vapi *api;
-    unsigned storage[2];
+    struct compiled_budget budget;
+    struct compiled_list lists[2]; /* by phase */
     size_t under_way, n_waiting;
     STAILQ_HEAD(, post) waiting;
 };
 
 struct webhooks *webhooks_new(struct vapi *api)
 {
-    static const char *const plurals[] = {"mutatingwebhookconfigurations",
-                                          "validatingwebhookconfigurations"};
     struct webhooks *w = NEW(struct webhooks);
 
     w->api = api;
+    w->budget = COMPILED_BUDGET;
     STAILQ_INIT(&w->waiting);
-    for (size_t i = 0; i < COUNT(plurals); i++) {
-        const struct resource *r = registry_find_group_resource(
-            api->registry, STR("admissionregistration.k8s.io"), str_c(plurals[i]));
-
-        w->storage[i] = r ? r->storage : 0;
-    }
+    for (size_t i = 0; i < COUNT(w->lists); i++)
+        compiled_list_init(&w->lists[i], api, &WEBHOOK_CONFIGURATIONS[i], &w->budget);
     return w;
 }
 
 struct webhooks *webhooks_free(struct webhooks *w)
 {
     assert(!w || (!w->under_way && !w->n_waiting));
+    for (size_t i = 0; w && i < COUNT(w->lists); i++)
+        compiled_list_fini(&w->lists[i]);
+    assert(!w || !w->budget.used);
     mem_free(w);
     return NULL;
 }
@@ -86,17 +88,19 @@ static struct webhooks *webhooks_of(struct vapi *api)
 
 /* ---- which ---- */
 
-static void add_hooks(struct run *run, struct str configuration, const cJSON *list)
+static void add_hooks(struct run *run, const struct webhook_configuration *w)
 {
     struct arena *a = run->review.call->arena;
+    const struct webhook_conditions *conditions = w->conditions;
 
-    json_each(spec, list)
+    json_each(spec, w->hooks)
     {
         ARENA_GROW(a, run->hooks, run->n, run->cap);
         run->hooks[run->n] = (struct webhook_hook){
-            .configuration = configuration,
+            .configuration = w->head.name,
             .name = json_str(json_get(spec, "name")),
             .spec = spec,
+            .conditions = conditions++,
             .index = run->n,
             .ignores = str_eqc(json_str(json_get(spec, "failurePolicy")), "Ignore"),
             .again = str_eqc(json_str(json_get(spec, "reinvocationPolicy")), "IfNeeded"),
@@ -105,14 +109,29 @@ static void add_hooks(struct run *run, struct str configuration, const cJSON *li
     }
 }
 
-/* In the order of their names, as the store has them. */
-static bool on_configuration(void *ctx, const struct store_object *o)
+/* In the order of their names. What is held does not change while the write pauses. -1: one that
+ * is left out says so. */
+static int hold_configurations(struct run *run, const struct compiled_list *l, struct err *err)
 {
-    struct run *run = ctx;
-    struct arena *a = run->review.call->arena;
+    run->held = arena_alloc(run->review.call->arena, l->n * sizeof(struct compiled *));
+    for (size_t i = 0; i < l->n; i++) {
+        const struct webhook_configuration *w = (struct webhook_configuration *)l->items[i];
 
-    add_hooks(run, arena_str(a, o->name), json_get(vapi_tree(a, o), "webhooks"));
-    return true;
+        if (!w->head.arena && !w->ignores)
+            return err_set(err, &ERR_INTERNAL,
+                           "Internal error occurred: %s %.*s is left out: all together are too "
+                           "large, or too many",
+                           l->kind->plural, STR_F(go_quote(run->review.call->arena, w->head.name)));
+        run->held[run->n_held++] = compiled_ref(l->items[i]);
+        add_hooks(run, w);
+    }
+    return 0;
+}
+
+static void release_configurations(struct run *run)
+{
+    while (run->n_held)
+        compiled_unref(run->held[--run->n_held]);
 }
 
 /* ---- the request ---- */
@@ -151,21 +170,21 @@ static cJSON *shown(struct arena *a, const struct run *run, const struct webhook
     return object;
 }
 
-/* 1, 0, or -1 with err: what its conditions say, it fails by. */
-static int applies(struct run *run, struct webhook_hook *h, struct err *err)
+static cJSON *show(struct arena *a, void *ctx, const struct resource *as, bool old)
 {
-    struct arena *a;
-    int ret;
+    const struct run *run = ctx;
+    const struct webhook_hook h = {.as = as};
 
+    return old ? in_version(a, &h, run->review.old) : shown(a, run, &h);
+}
+
+/* 1, 0, or -1 with err: what its conditions say, it fails by. */
+static int applies(struct run *run, struct webhook_pass *pass, struct webhook_hook *h,
+                   struct err *err)
+{
     if (!webhook_matches(run->review.call->arena, h->spec, &run->review, &h->as))
         return 0;
-    if (!json_count(json_get(h->spec, "matchConditions")))
-        return 1;
-    a = arena_new(0);
-    ret = webhook_conditions(&run->review, h, shown(a, run, h), in_version(a, h, run->review.old),
-                             err);
-    arena_free(a);
-    return ret;
+    return webhook_pass_admits(pass, h, show, run, err);
 }
 
 static int64_t timeout_of(const struct webhook_hook *h)
@@ -406,6 +425,7 @@ static int judge(struct post *p, int status, struct str body, const struct err *
 static void end_run(struct run *run, const struct err *err)
 {
     run->magic = 0;
+    release_configurations(run);
     run->done(run->ctx, run->review.object, run->changed, err);
 }
 
@@ -442,22 +462,34 @@ static int mutate_again(struct run *run, struct err *err)
     return 0;
 }
 
+/* The next mutating hook of this round; NULL: none is left, or err. */
+static struct webhook_hook *next_hook(struct run *run, struct err *err)
+{
+    struct webhook_hook *found = NULL;
+    struct webhook_pass pass;
+
+    webhook_pass_begin(&pass, &run->review, run->left);
+    while (!found && !err->kind && run->next < run->n) {
+        struct webhook_hook *h = &run->hooks[run->next++];
+
+        if ((!run->round || h->due) && applies(run, &pass, h, err) > 0)
+            found = h;
+    }
+    run->left = webhook_pass_end(&pass);
+    return found;
+}
+
 /* Starts the next mutating hook. False: none is left, or with err. */
 static bool go_on(struct run *run, struct err *err)
 {
     for (;;) {
-        while (run->next < run->n) {
-            struct webhook_hook *h = &run->hooks[run->next++];
-            int applied = run->round && !h->due ? 0 : applies(run, h, err);
+        struct webhook_hook *h = next_hook(run, err);
 
-            if (applied < 0)
-                return false;
-            if (!applied)
-                continue;
+        if (h) {
             start_post(run, h);
             return true;
         }
-        if (run->round || !run->changed || !run->review.object)
+        if (err->kind || run->round || !run->changed || !run->review.object)
             return false;
         run->round = 1;
         run->next = 0;
@@ -507,7 +539,7 @@ static void on_too_many(void *ctx)
     end_run(run, &err);
 }
 
-/* What the conditions of a hook say, before any was called. */
+/* By a configuration that is left out, or by conditions, before any hook was called. */
 static void on_refused(void *ctx)
 {
     struct run *run = ctx;
@@ -515,25 +547,48 @@ static void on_refused(void *ctx)
     end_run(run, &run->refusal);
 }
 
-static bool start_all(struct run *run)
+/* Decides about all hooks before the first is called. */
+static bool start_all(struct run *run, struct err *err)
 {
+    struct webhook_pass pass;
     size_t n = 0;
 
-    for (size_t i = 0; i < run->n; i++) {
-        int applied = applies(run, &run->hooks[i], &run->refusal);
-
-        if (applied < 0) {
-            api_defer(run->review.call->api, on_refused, run);
-            return true;
-        }
-        if (applied)
+    webhook_pass_begin(&pass, &run->review, run->left);
+    for (size_t i = 0; i < run->n && !err->kind; i++) {
+        if (applies(run, &pass, &run->hooks[i], err) > 0)
             run->hooks[n++] = run->hooks[i];
     }
+    run->left = webhook_pass_end(&pass);
+    if (err->kind)
+        return false;
     if (n > WEBHOOK_MOST_HOOKS)
         api_defer(run->review.call->api, on_too_many, run);
     for (size_t i = 0; i < n && n <= WEBHOOK_MOST_HOOKS; i++)
         start_post(run, &run->hooks[i]);
     return n > 0;
+}
+
+/* False: no hook is called. */
+static bool start(struct run *run, struct webhooks *w)
+{
+    struct err *err = &run->refusal;
+    bool mutates = run->phase == WEBHOOKS_MUTATING;
+
+    if (hold_configurations(run, &w->lists[run->phase], err)) {
+        api_defer(w->api, on_refused, run);
+        return true;
+    }
+    if (w->n_waiting >= WEBHOOK_MOST_WAITING || (mutates && run->n > WEBHOOK_MOST_HOOKS * 8)) {
+        api_defer(w->api, on_too_many, run);
+        return true;
+    }
+    if (mutates ? go_on(run, err) : start_all(run, err))
+        return true;
+    if (err->kind)
+        api_defer(w->api, on_refused, run);
+    else
+        release_configurations(run);
+    return err->kind != NULL;
 }
 
 bool webhooks_run(enum webhook_phase phase, const struct webhook_review *r, webhook_decode decode,
@@ -542,10 +597,11 @@ bool webhooks_run(enum webhook_phase phase, const struct webhook_review *r, webh
     struct vapi *api = r->call->api;
     struct webhooks *w = webhooks_of(api);
     struct run *run;
-    struct err none;
 
-    if (!w->storage[phase] || !store_count(api->o.store, w->storage[phase]) ||
-        str_eqc(r->requested->group, "admissionregistration.k8s.io"))
+    if (str_eqc(r->requested->group, "admissionregistration.k8s.io"))
+        return false;
+    compiled_refresh(api, &w->lists[phase]);
+    if (!w->lists[phase].n)
         return false;
     run = ARENA_NEW(r->call->arena, struct run);
     *run = (struct run){.magic = RUN_MAGIC,
@@ -553,21 +609,8 @@ bool webhooks_run(enum webhook_phase phase, const struct webhook_review *r, webh
                         .review = *r,
                         .decode = decode,
                         .done = done,
-                        .ctx = ctx};
-    err_init(&none, r->call->arena);
+                        .ctx = ctx,
+                        .left = POLICY_REQUEST_LIMIT};
     err_init(&run->refusal, r->call->arena);
-    if (store_scan(api->o.store, w->storage[phase], STR_NULL, STR_NULL, STR_NULL, 0,
-                   on_configuration, run, &none) ||
-        w->n_waiting >= WEBHOOK_MOST_WAITING ||
-        (phase == WEBHOOKS_MUTATING && run->n > WEBHOOK_MOST_HOOKS * 8)) {
-        api_defer(api, on_too_many, run);
-        return true;
-    }
-    if (phase == WEBHOOKS_VALIDATING)
-        return start_all(run);
-    if (go_on(run, &run->refusal))
-        return true;
-    if (run->refusal.kind)
-        api_defer(api, on_refused, run);
-    return run->refusal.kind != NULL;
+    return start(run, w);
 }

@@ -1,52 +1,90 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* matchConditions of a webhook: compiled when a request has passed its rules and selectors, as
- * those of a policy are, and under their budgets. Source: apiserver
- * pkg/admission/plugin/webhook/matchconditions/matcher.go, generic/webhook.go (ShouldCallHook). */
-#include "policies.h"
+/* matchConditions of webhooks: evaluated when a request has passed rules and selectors, as those of
+ * a policy are. Their budgets are upstream's, and all hooks of a phase share one more: conditions
+ * beyond it are errors. Source: apiserver pkg/admission/plugin/webhook/matchconditions/matcher.go,
+ * generic/webhook.go (ShouldCallHook). */
 #include "webhook_impl.h"
 
 #include "../core/calls.h"
 
-/* In *ret_error, which lives in `to`: upstream's words of what errors say. */
-static int hold(const struct webhook_review *r, const struct webhook_hook *h,
-                const struct policy_view *v, struct arena *scratch, struct arena *to,
-                struct str *ret_error)
-{
-    struct admission_call admission;
-    struct policy_request q = {.call = &admission, .arena = scratch, .left = POLICY_REQUEST_LIMIT};
-    struct policy p = {.spec = h->spec};
-    int ret;
+#define COST_MATCH 50
+#define COST_COPY  16 /* bytes of a copy for one */
 
-    call_admission(r->call, r->operation, &admission);
-    admission.resource = r->requested;
-    q.user = webhook_user(scratch, r->call);
-    admission.user = &q.user;
-    q.object = r->object;
-    q.old = r->old;
-    q.name = r->unnamed ? STR("") : r->call->name;
-    q.ns = resource_is_namespace(r->requested) ? q.name : r->call->ns;
-    cel_policy_compile(scratch, h->spec, &p.expressions);
-    ret = policy_conditions_hold(&q, &p, v, NULL, ret_error);
-    if (ret < 0)
-        *ret_error = arena_str(to, *ret_error);
-    cel_policy_release(&p.expressions);
-    return ret;
+void webhook_pass_begin(struct webhook_pass *p, const struct webhook_review *r, int64_t left)
+{
+    *p = (struct webhook_pass){.review = r, .request.left = left};
 }
 
-int webhook_conditions(const struct webhook_review *r, const struct webhook_hook *h, cJSON *object,
-                       cJSON *old, struct err *err)
+int64_t webhook_pass_end(struct webhook_pass *p)
 {
-    const struct policy_view v = {.resource = h->as, .object = object, .old = old};
-    struct arena *scratch = arena_new(POLICY_MEMORY);
-    struct str error = STR("");
-    int ret = hold(r, h, &v, scratch, r->call->arena, &error);
+    p->request.arena = arena_free(p->request.arena);
+    p->shown = arena_free(p->shown);
+    return p->request.left;
+}
 
-    arena_free(scratch);
-    if (ret >= 0)
-        return ret;
-    if (h->ignores)
-        return 0;
-    err_forbidden(err, r->requested->group, r->requested->plural,
-                  plugin_shown_name(r->unnamed ? STR("") : r->call->name), "%.*s", STR_F(error));
-    return -1;
+static void open_request(struct webhook_pass *p)
+{
+    const struct webhook_review *r = p->review;
+    struct policy_request *q = &p->request;
+
+    if (q->arena)
+        return;
+    q->arena = arena_new(POLICY_MEMORY);
+    call_admission(r->call, r->operation, &p->call);
+    p->call.resource = r->requested;
+    q->call = &p->call;
+    q->user = webhook_user(q->arena, r->call);
+    p->call.user = &q->user;
+    q->name = r->unnamed ? STR("") : r->call->name;
+    q->ns = resource_is_namespace(r->requested) ? q->name : r->call->ns;
+}
+
+/* One copy at a time: hooks of other versions may take turns. */
+static void open_view(struct webhook_pass *p, const struct resource *as, webhook_show show,
+                      void *ctx)
+{
+    if (p->view.resource == as)
+        return;
+    arena_free(p->shown);
+    p->shown = arena_new(0);
+    p->view = (struct policy_view){.resource = as,
+                                   .object = show(p->shown, ctx, as, false),
+                                   .old = show(p->shown, ctx, as, true)};
+    p->request.left -= (int64_t)arena_used(p->shown) / COST_COPY;
+}
+
+static int evaluate(struct webhook_pass *p, const struct webhook_hook *h, webhook_show show,
+                    void *ctx, struct str *ret_error)
+{
+    const struct policy hook = {.expressions = h->conditions->expressions};
+    struct policy_request *q = &p->request;
+
+    *ret_error = STR(POLICY_OUT_OF_BUDGET);
+    q->left -= COST_MATCH;
+    if (q->left <= 0)
+        return -1;
+    if (h->conditions->left_out) {
+        *ret_error = STR("compilation error: the expressions of the configuration are too large");
+        return -1;
+    }
+    open_request(p);
+    open_view(p, h->as, show, ctx);
+    return policy_conditions_hold(q, &hook, &p->view, NULL, ret_error);
+}
+
+int webhook_pass_admits(struct webhook_pass *p, const struct webhook_hook *h, webhook_show show,
+                        void *ctx, struct err *err)
+{
+    const struct webhook_review *r = p->review;
+    struct str error;
+    int held;
+
+    if (!h->conditions->n)
+        return 1;
+    held = evaluate(p, h, show, ctx, &error);
+    if (held >= 0 || h->ignores)
+        return held > 0;
+    return err_forbidden(err, r->requested->group, r->requested->plural,
+                         plugin_shown_name(r->unnamed ? STR("") : r->call->name), "%.*s",
+                         STR_F(error));
 }

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi (private to vapi/admission)
  *
- * The parts of a webhook call: which hooks, the review that is sent, the answer that is read. */
+ * The parts of a webhook call: which hooks, whether their matchConditions hold, the review that is
+ * sent, the answer that is read. */
 #pragma once
+
+#include "compiled.h"
+#include "policies.h"
 
 #include <sublet/webhook.h>
 
@@ -10,6 +14,7 @@
 struct webhook_hook {
     struct str configuration, name;
     const cJSON *spec;
+    const struct webhook_conditions *conditions;
     size_t index;     /* among all hooks of the phase */
     bool ignores;     /* failurePolicy: Ignore */
     bool again;       /* reinvocationPolicy: IfNeeded */
@@ -17,11 +22,38 @@ struct webhook_hook {
     const struct resource *as;
 };
 
-/* webhook_condition.c */
-/* matchConditions of a hook that applies otherwise; object and old are in its version. 1: all hold;
- * 0: one does not, or errors are ignored; -1: with err, FORBIDDEN by what they say. */
-int webhook_conditions(const struct webhook_review *r, const struct webhook_hook *h, cJSON *object,
-                       cJSON *old, struct err *err) MUST_CHECK;
+/* webhook_configurations.c */
+struct webhook_conditions {
+    struct cel_policy expressions; /* conditions only */
+    size_t n;
+    bool left_out; /* those of the other hooks of the configuration are too large */
+};
+struct webhook_configuration {
+    struct compiled head;
+    bool ignores; /* each of its hooks ignores failures */
+    const cJSON *hooks;
+    struct webhook_conditions *conditions; /* of each hook */
+    size_t n;
+};
+extern const struct compiled_kind WEBHOOK_CONFIGURATIONS[2]; /* by phase */
+
+/* webhook_condition.c: the conditions of the hooks of one write, with no pause between them. */
+struct webhook_pass {
+    const struct webhook_review *review;
+    struct admission_call call;
+    struct policy_request request; /* arena NULL: nothing was evaluated */
+    struct arena *shown;           /* of the view: of the resource of the last hook */
+    struct policy_view view;
+};
+/* What a hook that reads `as` sees: a copy in a; NULL: there is no such object. */
+typedef cJSON *(*webhook_show)(struct arena *a, void *ctx, const struct resource *as, bool old);
+
+void webhook_pass_begin(struct webhook_pass *p, const struct webhook_review *r, int64_t left);
+int64_t webhook_pass_end(struct webhook_pass *p); /* what is left of POLICY_REQUEST_LIMIT */
+/* A hook that applies otherwise. 1: it is called; 0: it is not; -1: FORBIDDEN by its conditions. */
+int webhook_pass_admits(struct webhook_pass *p, const struct webhook_hook *h, webhook_show show,
+                        void *ctx, struct err *err) MUST_CHECK;
+
 /* webhook_review.c */
 /* Whose write it is, as hooks see it: a controller appears as upstream's, with its account. */
 struct user webhook_user(struct arena *a, const struct call *c);

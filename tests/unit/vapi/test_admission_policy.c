@@ -183,6 +183,42 @@ static void a_change_applies(void **state)
     assert_int_equal(warned, 1);
 }
 
+#define LEFT_OUT "it is left out: all together are too large, or too many"
+
+/* What does not fit into the memory of all policies is answered as failurePolicy says. */
+static void policies_have_a_budget(void **state)
+{
+    struct arena *a = world_arena(W);
+    struct buf b = BUF_INIT(0);
+    const char *large;
+
+    (void)state;
+    buf_addc(&b, "'validations':[");
+    for (int i = 0; i < 17; i++) {
+        buf_addc(&b, i ? ",{'expression':'[0" : "{'expression':'[0");
+        for (int k = 0; k < 3000; k++)
+            buf_addc(&b, ",0");
+        buf_addc(&b, "].size() > 0'}");
+    }
+    buf_addc(&b, "]");
+    large = arena_cstr(a, buf_str(&b));
+    buf_fini(&b);
+    for (int i = 0; i < 10; i++)
+        policy(arena_printf(a, "large-%02d", i).p, ALL_RULE, large);
+    policy("small", ALL_RULE, REFUSE);
+    assert_str(
+        judged(&USER, "configmaps", ADMISSION_CREATE, MAP),
+        "configmaps \"m\" is forbidden: ValidatingAdmissionPolicy 'large-08' denied request: "
+        "failed to configure policy: " LEFT_OUT);
+    for (int i = 0; i < 10; i++)
+        world_patch(W, POLICIES, "", arena_printf(a, "large-%02d", i).p,
+                    "{'spec':{'failurePolicy':'Ignore'}}");
+    world_settle(W);
+    assert_str(judged(&USER, "configmaps", ADMISSION_CREATE, MAP),
+               "configmaps \"m\" is forbidden: ValidatingAdmissionPolicy 'small' with binding "
+               "'small' denied request: no");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -192,6 +228,7 @@ int main(void)
         WORLD_TEST(a_request_ends),
         WORLD_TEST(variables_do_not_nest_without_end),
         WORLD_TEST(a_change_applies),
+        WORLD_TEST(policies_have_a_budget),
     };
 
     return cmocka_run_group_tests_name("admission policies", tests, NULL, NULL);

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which webhooks apply to a request: rules, scope, selectors, other versions of the object.
- * Configurations of admission itself are never reviewed. */
+ * Which webhooks apply to a request: rules, scope, selectors, other versions of the object,
+ * matchConditions. Configurations of admission itself are never reviewed. What is kept of
+ * configurations follows the store, within a budget. What conditions decide is compared with a
+ * kube-apiserver in tests/integration/test_webhooks.py. */
 
 #include "controller_world.h"
 
-#include <sublet/webhook.h>
+#include "../../../vapi/admission/webhook_impl.h"
+#include "../../../vapi/core/notice.h"
 
 struct request {
     const char *group, *version, *plural, *ns, *sub, *object, *old;
@@ -135,6 +138,176 @@ static void admission_itself_is_exempt(void **state)
     assert_false(applies(&configuration, HOOK(ALL, ""), NULL));
 }
 
+/* ---- what is kept of configurations ---- */
+
+#define HOOKS "validatingwebhookconfigurations.admissionregistration.k8s.io"
+
+static void configure(const char *name, const char *policy, const char *conditions)
+{
+    world_create(
+        W, HOOKS, "",
+        arena_printf(world_arena(W),
+                     "{'metadata':{'name':'%s'},'webhooks':[{'name':'a.b.c','sideEffects':'None',"
+                     "'failurePolicy':'%s','admissionReviewVersions':['v1'],'clientConfig':{"
+                     "'service':{'name':'s','namespace':'n'}},'matchConditions':%s}]}",
+                     name, policy, conditions)
+            .p);
+}
+
+#define ONE(expression) "[{'name':'a','expression':'" expression "'}]"
+
+static struct compiled_list LIST;
+static struct compiled_budget BUDGET;
+
+static void open_list(void)
+{
+    BUDGET = COMPILED_BUDGET;
+    compiled_list_init(&LIST, world_api(W), &WEBHOOK_CONFIGURATIONS[WEBHOOKS_VALIDATING], &BUDGET);
+}
+
+static void close_list(void)
+{
+    compiled_list_fini(&LIST);
+    assert_int_equal(BUDGET.used, 0);
+}
+
+/* The one at a place, as of now. */
+static const struct webhook_configuration *kept(size_t i)
+{
+    compiled_refresh(world_api(W), &LIST);
+    assert_true(i < LIST.n);
+    return (const struct webhook_configuration *)LIST.items[i];
+}
+
+static struct str compiled_source(const struct webhook_configuration *c)
+{
+    assert_non_null(c->head.arena);
+    assert_int_equal(c->n, 1);
+    assert_non_null(c->conditions[0].expressions.conditions.items[0].program);
+    return c->conditions[0].expressions.conditions.items[0].source;
+}
+
+/* A write in a pause keeps what it began with; the next one sees the change. */
+static void configurations_are_compiled_once(void **state)
+{
+    struct compiled *held;
+    size_t used;
+
+    (void)state;
+    open_list();
+    configure("c", "Fail", ONE("true"));
+    assert_str(compiled_source(kept(0)), "true");
+    held = compiled_ref(LIST.items[0]);
+    used = BUDGET.used;
+    assert_true(used > 0);
+    configure("d", "Fail", ONE("1 == 1"));
+    assert_ptr_equal(&kept(0)->head, held);
+    assert_str(compiled_source(kept(1)), "1 == 1");
+    world_patch(W, HOOKS, "", "c", "{'webhooks':[]}");
+    assert_ptr_not_equal(&kept(0)->head, held);
+    assert_int_equal(kept(0)->n, 0);
+    world_delete(W, HOOKS, "", "c", NULL);
+    assert_str(compiled_source(kept(0)), "1 == 1");
+    assert_int_equal(LIST.n, 1);
+    world_delete(W, HOOKS, "", "d", NULL);
+    compiled_refresh(world_api(W), &LIST);
+    assert_int_equal(LIST.n, 0);
+    assert_str(compiled_source((struct webhook_configuration *)held), "true");
+    assert_int_equal(BUDGET.used, used);
+    compiled_unref(held);
+    close_list();
+}
+
+static bool is_noticed(void)
+{
+    struct buf b = BUF_INIT(0);
+    bool ret;
+
+    notices_reasons(world_api(W), &b);
+    ret = str_contains(buf_str(&b), STR("AdmissionTooLarge"));
+    buf_fini(&b);
+    return ret;
+}
+
+/* One beyond the budget is left out, also while a previous revision uses it up, and read when there
+ * is room for it. */
+static void configurations_have_a_budget(void **state)
+{
+    struct compiled *held;
+
+    (void)state;
+    open_list();
+    configure("c", "Fail", ONE("true"));
+    kept(0);
+    held = compiled_ref(LIST.items[0]);
+    BUDGET.most = held->size * 3 / 2;
+    configure("d", "Ignore", ONE("true"));
+    configure("e", "Fail", ONE("true"));
+    assert_null(kept(1)->head.arena);
+    assert_true(kept(1)->ignores);
+    assert_null(kept(2)->head.arena);
+    assert_false(kept(2)->ignores);
+    assert_true(is_noticed());
+    world_delete(W, HOOKS, "", "c", NULL);
+    assert_null(kept(0)->head.arena);
+    assert_true(BUDGET.used <= BUDGET.most);
+    compiled_unref(held);
+    assert_str(compiled_source(kept(0)), "true");
+    assert_null(kept(1)->head.arena);
+    world_delete(W, HOOKS, "", "d", NULL);
+    assert_str(compiled_source(kept(0)), "true");
+    assert_false(is_noticed());
+    close_list();
+}
+
+/* Those behind the last place are one that refuses. */
+static void configurations_have_a_number(void **state)
+{
+    (void)state;
+    open_list();
+    BUDGET.most_objects = 2;
+    configure("a", "Ignore", ONE("true"));
+    configure("b", "Ignore", ONE("true"));
+    assert_str(compiled_source(kept(1)), "true");
+    configure("c", "Ignore", ONE("true"));
+    configure("d", "Ignore", ONE("true"));
+    assert_null(kept(2)->head.arena);
+    assert_false(kept(2)->ignores);
+    assert_int_equal(LIST.n, 3);
+    world_delete(W, HOOKS, "", "a", NULL);
+    world_delete(W, HOOKS, "", "d", NULL);
+    assert_str(compiled_source(kept(1)), "true");
+    assert_int_equal(LIST.n, 2);
+    close_list();
+}
+
+/* What controllers create passes a webhook whose condition is false: none is reached here. */
+static void a_condition_spares_controllers(void **state)
+{
+    static const char set[] =
+        "{'metadata':{'name':'%s'},'spec':{'replicas':1,'selector':{'matchLabels':{'a':'%s'}},"
+        "'template':{'metadata':{'labels':{'a':'%s'}},'spec':{'containers':[{'name':'c','image':"
+        "'i'}]}}}}";
+    struct arena *a = world_arena(W);
+
+    (void)state;
+    world_create(
+        W, "mutatingwebhookconfigurations.admissionregistration.k8s.io", "",
+        "{'metadata':{'name':'m'},'webhooks':[{'name':'a.b.c','sideEffects':'None',"
+        "'admissionReviewVersions':['v1'],'clientConfig':{'service':{'name':'s',"
+        "'namespace':'n'}}," RULE(
+            "'CREATE'", "''", "'v1'", "'pods'",
+            "") ","
+                "'matchConditions':[{'name':'a','expression':'request.userInfo.username != "
+                "\\'system:serviceaccount:kube-system:replicaset-controller\\' || "
+                "object.metadata.labels.a != \\'free\\''}]}]}");
+    world_create(W, "replicasets.apps", "n", arena_printf(a, set, "free", "free", "free").p);
+    world_create(W, "replicasets.apps", "n", arena_printf(a, set, "held", "held", "held").p);
+    world_settle(W);
+    assert_int_equal(world_count(W, "pods", "n", "a", "free"), 1);
+    assert_int_equal(world_count(W, "pods", "n", "a", "held"), 0);
+}
+
 /* Without a host no webhook can be reached. The test's own writes are in-process, of no client, and
  * pass; what a controller creates fails, and is tried again. */
 static void controllers_wait_for_a_webhook(void **state)
@@ -164,6 +337,10 @@ int main(void)
         WORLD_TEST(selectors),
         WORLD_TEST(versions),
         WORLD_TEST(admission_itself_is_exempt),
+        WORLD_TEST(configurations_are_compiled_once),
+        WORLD_TEST(configurations_have_a_budget),
+        WORLD_TEST(configurations_have_a_number),
+        WORLD_TEST(a_condition_spares_controllers),
         WORLD_TEST(controllers_wait_for_a_webhook),
     };
 
