@@ -12,6 +12,7 @@
 struct call;
 enum admission_operation { ADMISSION_CREATE, ADMISSION_UPDATE, ADMISSION_DELETE };
 
+struct call_options;
 struct admission_call {
     struct vapi *api;
     struct arena *arena;
@@ -20,6 +21,8 @@ struct admission_call {
     struct str subresource, ns, name;
     enum admission_operation operation;
     bool dry_run;
+    const char *controller;             /* in-process: the account of its own; NULL: none */
+    const struct call_options *options; /* as sent; NULL: none */
     void (*warn)(void *ctx, struct str text);
     void *warn_ctx;
     /* For the audit log; may be NULL. ctx is warn_ctx. */

@@ -78,7 +78,7 @@ struct call {
     vapi_done_cb done; /* in-process */
     void *done_ctx;
     void (*admitted)(void *done_ctx, const cJSON *object); /* of vapi_try_create() */
-    const char *controller; /* in-process: its own name; webhooks see what it creates. NULL: none */
+    const char *controller; /* in-process: its account; admission sees what it creates; or NULL */
     void *state;            /* owned by the handler */
     /* The client disconnected: release c, the frame frees it when this returns; NULL: finish, the
      * answer is dropped. */

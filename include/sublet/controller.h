@@ -32,7 +32,7 @@ struct controller_def {
     unsigned workers;                     /* keys at once; 0: 8 */
     void *(*start)(struct controller *c); /* allocates state; may be NULL */
     void (*stop)(struct controller *c, void *state);
-    bool reviewed; /* the tenant's admission webhooks see what it creates */
+    const char *account; /* of upstream's: the tenant's admission sees what it creates; or NULL */
     /* Owners of this kind ("ReplicaSet") retry at once when room for what they create comes free
      * (retry.h). NULL: their delays suffice. */
     const char *retries;

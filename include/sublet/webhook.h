@@ -56,11 +56,7 @@ bool webhooks_run(enum webhook_phase phase, const struct webhook_review *r, webh
 struct webhooks *webhooks_new(struct vapi *api);
 struct webhooks *webhooks_free(struct webhooks *w); /* takes NULL; no call is waiting */
 
-/* Does this hook of a configuration apply? *ret_as: the resource, in the version and group that the
- * hook reads. For tests, too. */
-bool webhook_matches(struct arena *a, const cJSON *hook, const struct webhook_review *r,
-                     const struct resource **ret_as);
-
-/* vapi_create() for a controller of this name (NULL: none): the tenant's webhooks see the write. */
-void vapi_create_by(struct vapi *api, const char *controller, const struct resource *r,
-                    struct str ns, const cJSON *object, vapi_done_cb done, void *ctx);
+/* vapi_create() for a controller with the account of this name (NULL: none): the tenant's webhooks
+ * and policies see the write. */
+void vapi_create_by(struct vapi *api, const char *account, const struct resource *r, struct str ns,
+                    const cJSON *object, vapi_done_cb done, void *ctx);

@@ -12,9 +12,10 @@ CONFIG = {"policy": {"podSecurity": "privileged", "verdict": "off"}, "controller
 class ApiServer(HostCluster):
     """etcd and kube-apiserver, nothing else; with the one plugin that Sublet has on and upstream off."""
 
-    def __init__(self, directory):
+    def __init__(self, directory, api_args=()):
         super().__init__(directory, api_args=["--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
-                                              "--etcd-compaction-interval=0"])  # history is as long as ours
+                                              "--etcd-compaction-interval=0",  # history is as long as ours
+                                              *api_args])
 
     def start(self):
         try:
@@ -27,12 +28,12 @@ class ApiServer(HostCluster):
         return self
 
 
-def start_pair(directory):
+def start_pair(directory, config=None, api_args=()):
     """(Sublet without a host, kube-apiserver), both ready."""
-    there = ApiServer(os.path.join(str(directory), "oracle"))
+    there = ApiServer(os.path.join(str(directory), "oracle"), api_args)
     there.start()
     try:
-        here = VirtualCluster("differential", str(directory), config=CONFIG).start()
+        here = VirtualCluster("differential", str(directory), config={**CONFIG, **(config or {})}).start()
     except BaseException:
         there.stop()
         raise

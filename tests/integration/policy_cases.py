@@ -33,7 +33,7 @@ SHOWN = [
     "optional.none().value()", "optional.of(1).optMap(x, x + 1).value()", "[?object.?data.?none, ?optional.of('x')].size()",
     "object.data.n.all(x, true)", "object.kind + object.apiVersion", "request.operation", "request.kind.kind", "request.resource.resource",
     "request.name", "request.namespace", "request.dryRun", "has(request.subResource)", "request.userInfo.groups.size() > 0",
-    "request.options.kind", "namespaceObject.metadata.name", "namespaceObject.metadata.labels['policies']",
+    "request.options.kind", "request.options.dryRun", "has(request.options.fieldManager)", "namespaceObject.metadata.name", "namespaceObject.metadata.labels['policies']",
     "namespaceObject.status.phase", "namespaceObject.metadata.labels.size() > 0",
     # strings
     "'tacocat'.indexOf('c', 3)", "'tacocat'.lastIndexOf('a')", "'tacocat'.charAt(2)", "'tacocat'.substring(2, 4)",

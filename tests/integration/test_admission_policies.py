@@ -16,9 +16,25 @@ ROOT = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolic"
 NS = "/api/v1/namespaces/vap"
 
 
+AUDITED = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "rules": [
+    {"level": "Metadata", "verbs": ["create"], "resources": [{"group": "", "resources": ["configmaps"]}]}, {"level": "None"}]}
+
+
 @pytest.fixture(scope="module")
-def pair(workdir):
-    here, there = start_pair(os.path.join(workdir, "policies"))
+def logs(workdir):
+    """The audit logs of the two, made by `pair`."""
+    directory = os.path.join(workdir, "policies")
+    return [os.path.join(directory, name) for name in ("audit.log", "audit-oracle.log")]
+
+
+@pytest.fixture(scope="module")
+def pair(workdir, logs):
+    directory = os.path.join(workdir, "policies")
+    os.makedirs(directory)
+    with open(os.path.join(directory, "audit.yaml"), "w", encoding="utf-8") as f:
+        json.dump(AUDITED, f)
+    here, there = start_pair(directory, {"audit": {"policy": json.dumps(AUDITED), "path": logs[0]}}, [
+        f"--audit-policy-file={directory}/audit.yaml", f"--audit-log-path={logs[1]}"])
     for api in (here.api, there.api):
         prepare(api, "policies")
     for name in ("vap", "vap-other"):
@@ -135,6 +151,9 @@ CASES = {
     "condition-mixed": ([validation("false")], {"matchConditions": [
         {"name": "n", "expression": "object.data.none == '6'"}, {"name": "m", "expression": "false"}]}),
     "dear": ([validation("lists.range(100000).all(x, lists.range(100).all(y, x + y >= 0))")], {}),
+    "condition-namespace": ([validation("namespaceObject != null", message="none"), validation("false", message="seen")], {
+        "matchConditions": [{"name": "n", "expression": "namespaceObject == null"}]}),
+    "named": ([validation("false", messageExpression="has(request.name) ? 'named ' + request.name : 'unnamed'")], {}),
     "annotated": ([validation("false", message="m")], {"auditAnnotations": [
         {"key": "n", "valueExpression": "'n is ' + object.data.n"}]}),
     "annotation-error": ([validation("true")], {"auditAnnotations": [
@@ -170,6 +189,40 @@ def test_warn_and_audit(pair):
     install(pair, policy("warned", [validation("false", message="careful"), validation("object.data.none == ''")]),
             binding("warned", ["Warn", "Audit"]), active=("POST", f"{NS}/configmaps", config_map("warned")))
     dry(pair, "warned", "POST", f"{NS}/configmaps", config_map("warned"))
+
+
+def annotations(log, name):
+    """Of the last event about this ConfigMap; without what the authorizer says."""
+    def events():
+        with open(log, encoding="utf-8") as f:
+            return [e for e in map(json.loads, f) if e["objectRef"].get("name") == name]
+    eventually(events, 30, f"an event about {name}")
+    return {k: v for k, v in events()[-1].get("annotations", {}).items() if not k.startswith("authorization.k8s.io/")}
+
+
+def test_audit_annotations(pair, logs):
+    """Of a policy with two bindings, whose values are joined; long, empty and null ones; an error; what Audit records."""
+    noted = [{"key": "most", "valueExpression": "'at most ' + params.data.most"}, {"key": "n", "valueExpression": "string(object.data.n)"},
+             {"key": "none", "valueExpression": "null"}, {"key": "blank", "valueExpression": "'  '"},
+             {"key": "long", "valueExpression": "string(object.data.long)"}]
+    for name, most in (("few", "3"), ("many", "9")):
+        for api in pair:
+            api.post(f"{NS}/configmaps", {"metadata": {"name": name}, "data": {"most": most}})
+    install(pair, policy("noted", [validation("int(object.data.n) < int(params.data.most)", message="too many"), validation(
+        "object.data.n != 'y'")], paramKind={"apiVersion": "v1", "kind": "ConfigMap"}, auditAnnotations=noted,
+        failurePolicy="Ignore"))
+    for name in ("few", "many"):
+        bound = binding(f"noted-{name}", ["Audit", "Warn"], match={"objectSelector": {"matchLabels": {"case": "noted"}}},
+                        policy_name="noted", paramRef={"name": name, "parameterNotFoundAction": "Deny"})
+        install(pair, bound)
+    eventually(lambda: len(pair[1].raw("POST", f"{NS}/configmaps", config_map("noted", n="10"), query={"dryRun": "All"})[1]
+                           .get_all("Warning") or []) == 2, 60, "both bindings at the kube-apiserver")
+    for n, data in enumerate(({"long": "l" * 12000}, {"n": "2", "long": " s "}, {"n": "x"}, {"n": "5", "long": ""})):
+        name = f"noted-{n}"
+        alike(pair, name, "POST", f"{NS}/configmaps", config_map("noted", name, **data))
+        here, there = (annotations(log, name) for log in logs)
+        assert here == there and here, json.dumps([here, there], indent=1)
+    assert "noted/most" in here and "validation.policy.admission.k8s.io/validation_failure" in here, here
 
 
 # ---- which requests ----
@@ -256,6 +309,27 @@ def test_rules(pair):
             if here != there:
                 different.append(f"{name} {method} {path}\n  ours {here}\n  real {there}")
     assert not different, f"{len(different)}\n" + "\n".join(different)
+
+
+def test_conditions_see_the_requested_resource(pair):
+    """A policy about autoscaling/v1 judges a request of v2: its conditions see the resource of v2, and the kind of v1."""
+    shown = "request.resource.version + ' ' + request.kind.version + ' ' + request.requestResource.version"
+    install(pair, policy("versions", [validation("false", messageExpression=shown)], MATCHES["scalers"], matchConditions=[
+        {"name": "resource", "expression": "request.resource.version == 'v2'"},
+        {"name": "kind", "expression": "request.kind.version == 'v1' && request.requestKind.version == 'v2'"},
+        {"name": "object", "expression": "object.apiVersion == 'autoscaling/v1'"}]), binding("versions"))
+    scaler = {**SCALER, "metadata": {"name": "versions", "labels": {"case": "versions"}}}
+    request = ("POST", "/apis/autoscaling/v2/namespaces/vap/horizontalpodautoscalers", scaler)
+    install(pair, active=request)
+    code, text, _ = both(pair, *request, dryRun="All")[0]
+    assert code == 422 and "v1 v1 v2" in str(text), text
+    dry(pair, "versions", *request)
+
+
+def test_conditions_cannot_name_variables(pair):
+    here, there = both(pair, "POST", ROOT + "ies", policy("refused", [validation("true")], variables=[
+        {"name": "a", "expression": "1"}], matchConditions=[{"name": "n", "expression": "variables.a == 1"}]), dryRun="All")
+    assert here == there and here[0] == 422, (here, there)
 
 
 # ---- parameters ----

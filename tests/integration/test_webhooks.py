@@ -5,6 +5,7 @@ import concurrent.futures
 import contextlib
 import json
 import os
+import re
 import threading
 import time
 
@@ -217,6 +218,24 @@ def test_reviews_are_those_of_kube_apiserver(hooks, oracle):
                              lambda h: [h.hook("/allow", rules=EVERY)])
     assert [r["operation"] for _, r in reviews] == ["CREATE", "UPDATE", "UPDATE", "CREATE", "DELETE"]
     assert any("one" in w for w in answers[0][1])
+
+
+@pytest.mark.parametrize("kind", ["Validating", "Mutating"])
+def test_a_generated_name_is_shown_as_by_kube_apiserver(hooks, oracle, kind):
+    """A validating webhook knows it, a mutating one does not; of a Namespace neither knows the namespace."""
+    def act(send):
+        for path in (MAPS, "/api/v1/namespaces"):
+            send("POST", path, {"metadata": {"generateName": "gen-", "labels": {"gen": "yes"}}}, query={"dryRun": "All"})
+
+    def shown(value):
+        return json.loads(re.sub(r"gen-[a-z0-9]{5}", "gen-NAME", json.dumps(value)))
+    got = both(hooks, oracle, act, lambda h: [
+        h.hook("/allow", rules=[rule("configmaps namespaces")], namespaceSelector={}, objectSelector={
+            "matchLabels": {"gen": "yes"}})], kind)
+    assert shown(got[0]) == shown(got[1]), json.dumps(shown(got), indent=1)
+    for _, review in shown(got[0][0]):
+        assert (review.get("name") == "gen-NAME") == (kind == "Validating")
+        assert (review["object"]["metadata"].get("name") == "gen-NAME") == (kind == "Validating")
 
 
 @pytest.mark.parametrize("path", [p for p in ANSWERS if p.startswith("/deny")])

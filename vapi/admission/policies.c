@@ -41,7 +41,7 @@ static void read_policy(struct compiled *c, const cJSON *tree)
 
     p->spec = json_get(tree, "spec");
     p->ignores = str_eqc(json_str(json_get(p->spec, "failurePolicy")), "Ignore");
-    policy_match_read(c->arena, json_get(p->spec, "matchConstraints"), &p->match);
+    policy_match_read(c->arena, json_get(p->spec, "matchConstraints"), "resourceRules", &p->match);
     cel_policy_compile(c->arena, p->spec, &p->expressions);
 }
 
@@ -56,7 +56,7 @@ static void read_binding(struct compiled *c, const cJSON *tree)
 
     p->spec = json_get(tree, "spec");
     p->policy_name = json_str(json_get(p->spec, "policyName"));
-    policy_match_read(c->arena, json_get(p->spec, "matchResources"), &p->match);
+    policy_match_read(c->arena, json_get(p->spec, "matchResources"), "resourceRules", &p->match);
 }
 
 /* Of every policy. */

@@ -15,7 +15,7 @@
 #define POLICY_OUT_OF_BUDGET                                                                       \
     "validation failed due to running out of cost budget, no further validation rules will be run"
 
-/* matchConstraints of a policy, matchResources of a binding. */
+/* matchConstraints of a policy, matchResources of a binding, a webhook. */
 struct policy_match {
     const cJSON *rules, *excluded;
     bool equivalent;
@@ -38,9 +38,11 @@ struct policy_request {
     const struct admission_call *call;
     struct arena *arena; /* of evaluations, with a limit */
     const cJSON *object, *old;
-    struct str ns, name; /* as upstream's attributes have them */
-    struct user user;    /* as policies see it */
-    int64_t left;        /* of POLICY_REQUEST_LIMIT */
+    struct str ns, name;  /* as upstream's attributes have them */
+    struct user user;     /* as policies see it */
+    struct str labels[2]; /* of object and old, once they are needed */
+    bool has_labels[2];
+    int64_t left; /* of POLICY_REQUEST_LIMIT */
 };
 
 /* The resource a policy sees the request as: the request's own, or an equivalent one. */
@@ -60,16 +62,20 @@ const struct policy *const *policies_bindings(const struct policy_request *q, en
 /* policy.c */
 #define POLICY_COST_MATCH 50
 #define POLICY_LEFT_OUT   "it is left out: all together are too large, or too many"
+/* A policy, a review, or a write of our own that no policy judges. */
 bool policy_is_exempt(const struct admission_call *c);
-/* Who writes, and the names. False: a write of our own that no policy judges. */
-bool policy_begin(struct policy_request *q);
+/* The server generated the object's name. */
+bool policy_is_unnamed(const struct admission_call *c, const cJSON *object);
+void policy_begin(struct policy_request *q); /* who writes, and the names */
 cJSON *policy_viewed(const struct policy_request *q, const struct resource *as,
                      const cJSON *object);
 
 /* policy_match.c */
-void policy_match_read(struct arena *a, const cJSON *spec, struct policy_match *ret);
+/* rules: the key of the list. Without rules a policy matches every resource, a webhook none. */
+void policy_match_read(struct arena *a, const cJSON *spec, const char *rules,
+                       struct policy_match *ret);
 /* 1, 0, or -1 with err: a selector that cannot be read, a namespace that is gone. */
-int policy_matches(const struct policy_request *q, const struct policy_match *m,
+int policy_matches(struct policy_request *q, const struct policy_match *m,
                    const struct resource **ret_as, struct err *err);
 
 /* policy_params.c */
@@ -84,7 +90,13 @@ const char *policy_params_collect(struct policy_request *q, const struct policy 
 const char *policy_params_problem(const struct policy_request *q, const struct policy *p);
 
 /* policy_request.c */
-cJSON *policy_request_tree(const struct policy_request *q, const struct policy_view *v);
+/* Whose write it is, as the tenant's admission sees it: a controller appears with the account of
+ * upstream's. */
+struct user policy_request_user(struct arena *a, const struct admission_call *c);
+/* The AdmissionRequest without objects and uid. as: the resource of `kind`, named: of `resource`.
+ */
+cJSON *policy_request_tree(const struct policy_request *q, const struct resource *as,
+                           const struct resource *named);
 cJSON *policy_namespace_tree(const struct policy_request *q);
 bool policy_request_authorize(void *request, const struct cel_check *check, struct str *ret_reason);
 
@@ -110,6 +122,7 @@ int policy_conditions_hold(struct policy_request *q, const struct policy *p,
 bool policy_mutation(struct policy_request *q, const struct policy *p, const struct policy_view *v,
                      const cJSON *params, size_t index, struct cel_value *ret,
                      struct str *ret_error);
+
 /* policy_patch.c */
 /* The object of the view after a mutation; NULL: as it was. False with *ret_error. */
 bool policy_patch(struct policy_request *q, const struct policy *p, const struct policy_view *v,

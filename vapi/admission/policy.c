@@ -17,84 +17,34 @@
 
 bool policy_is_exempt(const struct admission_call *c)
 {
-    return (c->resource->flags & RES_REVIEW) ||
+    bool is_own = c->user->groups == USER_INTERNAL.groups && !c->controller;
+
+    return is_own || (c->resource->flags & RES_REVIEW) ||
            (str_eqc(c->resource->group, "admissionregistration.k8s.io") &&
             str_word_index("validatingadmissionpolicies|validatingadmissionpolicybindings|"
                            "mutatingadmissionpolicies|mutatingadmissionpolicybindings",
                            c->resource->plural) >= 0);
 }
 
-/* What controllers create on behalf of an owner, and the account upstream's controller has. */
-static const struct {
-    const char *group, *plural, *owner, *account;
-} CREATED[] = {
-    {"", "pods", "ReplicaSet", "replicaset-controller"},
-    {"", "pods", "ReplicationController", "replication-controller"},
-    {"", "pods", "StatefulSet", "statefulset-controller"},
-    {"", "pods", "DaemonSet", "daemon-set-controller"},
-    {"", "pods", "Job", "job-controller"},
-    {"apps", "replicasets", "Deployment", "deployment-controller"},
-    {"batch", "jobs", "CronJob", "cronjob-controller"},
-    {"resource.k8s.io", "resourceclaims", "Pod", "resource-claim-controller"},
-};
-
-static const char *account_of(const struct admission_call *c, const cJSON *object)
-{
-    struct str kind = json_str(json_get(owner_controller(object), "kind"));
-
-    if (c->operation != ADMISSION_CREATE || c->subresource.n)
-        return NULL;
-    /* Claims of a StatefulSet need not have an owner. */
-    if (plugin_admits(c, "", "persistentvolumeclaims"))
-        return "statefulset-controller";
-    for (size_t i = 0; i < COUNT(CREATED); i++) {
-        if (plugin_admits(c, CREATED[i].group, CREATED[i].plural) &&
-            str_eqc(kind, CREATED[i].owner))
-            return CREATED[i].account;
-    }
-    return NULL;
-}
-
-/* False: a write of our own that no policy judges. */
-static bool find_user(struct policy_request *q)
-{
-    static const struct str groups[] = {{"system:serviceaccounts", 22},
-                                        {"system:serviceaccounts:kube-system", 34},
-                                        {"system:authenticated", 20}};
-    const char *account;
-
-    q->user = *q->call->user;
-    if (q->call->user->groups != USER_INTERNAL.groups)
-        return true;
-    account = account_of(q->call, q->object);
-    if (!account)
-        return false;
-    q->user = (struct user){
-        .name = arena_printf(q->call->arena, "system:serviceaccount:kube-system:%s", account),
-        .groups = groups,
-        .n_groups = COUNT(groups),
-    };
-    return true;
-}
-
-/* A generated name does not exist yet where upstream's attributes are made. */
-static struct str name_of(const struct admission_call *c, const cJSON *object)
+bool policy_is_unnamed(const struct admission_call *c, const cJSON *object)
 {
     struct str prefix = json_str_at(object, "metadata.generateName");
 
-    if (c->operation == ADMISSION_CREATE && !c->subresource.n && !c->path_name.n && prefix.n &&
-        str_has_prefix(c->name, prefix))
-        return STR("");
-    return c->name;
+    return c->operation == ADMISSION_CREATE && !c->subresource.n && !c->path_name.n && prefix.n &&
+           str_has_prefix(c->name, prefix);
 }
 
-bool policy_begin(struct policy_request *q)
+/* The namespace of a Namespace is its name, unless that was generated: upstream's attributes are
+ * made before. */
+void policy_begin(struct policy_request *q)
 {
-    if (!find_user(q))
-        return false;
-    q->name = name_of(q->call, q->object);
-    q->ns = resource_is_namespace(q->call->resource) ? q->name : q->call->ns;
-    return true;
+    const struct admission_call *c = q->call;
+
+    q->user = policy_request_user(q->arena, c);
+    q->name = c->name;
+    q->ns = !resource_is_namespace(c->resource) ? c->ns
+            : policy_is_unnamed(c, q->object)   ? STR("")
+                                                : c->name;
 }
 
 /* ---- answers ---- */
@@ -337,10 +287,11 @@ int validating_policy_validate(const struct admission_call *c, cJSON *object, co
     if (policy_is_exempt(c))
         return 0;
     policies = policies_current(&q, POLICIES_VALIDATING, &n);
-    if (!n || !policy_begin(&q))
+    if (!n)
         return 0;
     q.arena = arena_new(POLICY_MEMORY);
     q.old = c->operation == ADMISSION_CREATE ? NULL : old;
+    policy_begin(&q);
     for (size_t i = 0; i < n; i++)
         run_policy(&d, policies[i]);
     arena_free(q.arena);

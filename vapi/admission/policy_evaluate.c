@@ -259,19 +259,22 @@ static void annotate(struct evaluation *e, struct policy_result *r)
     }
 }
 
-/* What expressions may name; the authorizer comes last, so that messages can leave it out. */
+/* What expressions may name; the authorizer comes last, so that messages can leave it out. As
+ * upstream, conditions see no namespace, and the requested resource. */
 static void begin(struct evaluation *e, struct policy_request *q, const struct policy *p,
-                  const struct policy_view *v, const cJSON *params, const cJSON *namespace,
+                  const struct policy_view *v, const cJSON *params, bool conditions,
                   struct cel_variable all[N_VARIABLES])
 {
     const struct admission_call *c = q->call;
+    const struct resource *named = conditions ? c->resource : v->resource;
+    const cJSON *namespace = conditions ? NULL : policy_namespace_tree(q);
     size_t n_variables = p->expressions.variables.n;
     struct cel_check *own = ARENA_NEW(q->arena, struct cel_check);
     const struct cel_variable bound[N_VARIABLES] = {
         {"object", cel_from_json(v->object)},
         {"oldObject", cel_from_json(v->old)},
         {"params", cel_from_json(params)},
-        {"request", cel_from_json(policy_request_tree(q, v))},
+        {"request", cel_from_json(policy_request_tree(q, v->resource, named))},
         {"namespaceObject", cel_from_json(namespace)},
         {"variables", {.kind = CEL_VARIABLES}},
         {"authorizer.requestResource", {.kind = CEL_RESOURCE_CHECK, .p = own}},
@@ -301,7 +304,7 @@ int policy_conditions_hold(struct policy_request *q, const struct policy *p,
     struct cel_variable all[N_VARIABLES];
     struct evaluation e;
 
-    begin(&e, q, p, v, params, NULL, all);
+    begin(&e, q, p, v, params, true, all);
     return conditions_hold(&e, ret_error);
 }
 
@@ -314,7 +317,7 @@ bool policy_mutation(struct policy_request *q, const struct policy *p, const str
     struct evaluation e;
     struct outcome o;
 
-    begin(&e, q, p, v, params, policy_namespace_tree(q), all);
+    begin(&e, q, p, v, params, false, all);
     if (evaluate(&e, &p->expressions.mutations.items[index], &budget, &o))
         o.error = STR(POLICY_OUT_OF_BUDGET);
     *ret = o.value;
@@ -330,7 +333,7 @@ void policy_evaluate(struct policy_request *q, const struct policy *p, const str
     struct str error;
     int held;
 
-    begin(&e, q, p, v, params, policy_namespace_tree(q), all);
+    begin(&e, q, p, v, params, true, all);
     *ret = (struct policy_result){
         .refusals =
             arena_alloc(q->arena, (p->expressions.validations.n + 1) * sizeof(*ret->refusals)),
@@ -342,6 +345,7 @@ void policy_evaluate(struct policy_request *q, const struct policy *p, const str
         fail(&e, ret, 0, error);
     if (held <= 0)
         return;
+    begin(&e, q, p, v, params, false, all);
     validate(&e, ret);
     annotate(&e, ret);
 }

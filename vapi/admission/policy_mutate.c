@@ -228,9 +228,12 @@ int mutating_policy_admit(const struct admission_call *c, cJSON *object, const c
     if (!object || !c->decode || c->view || policy_is_exempt(c))
         return 0;
     policies = policies_current(&q, POLICIES_MUTATING, &n);
-    if (!n || !policy_begin(&q))
+    if (!n)
         return 0;
     q.arena = arena_new(POLICY_MEMORY);
+    policy_begin(&q);
+    if (policy_is_unnamed(c, object))
+        q.name = STR("");
     q.old = c->operation == ADMISSION_CREATE ? NULL : old;
     for (size_t i = 0; i < n; i++) {
         if (!c->again ||

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a policy sees beside the object: `request`, `namespaceObject`, and the answers of the
- * authorizer. Source: k8s.io/apiserver admission/plugin/cel/condition.go
- * (CreateAdmissionRequest, CreateNamespaceObject), pkg/cel/library/authz.go. */
+/* What policies and webhooks see beside the object: `request`; and what only policies see,
+ * `namespaceObject` and the answers of the authorizer. Source: k8s.io/apiserver
+ * admission/plugin/cel/condition.go (CreateAdmissionRequest, CreateNamespaceObject),
+ * pkg/cel/library/authz.go. */
 #include "policies.h"
 
+#include <sublet/call.h>
 #include <sublet/json_build.h>
 #include <sublet/object.h>
 
@@ -25,41 +27,86 @@ static cJSON *resource_tree(struct arena *a, const struct resource *r)
                        JSON("resource", r->plural));
 }
 
-static cJSON *user_tree(struct arena *a, const struct user *u)
+struct user policy_request_user(struct arena *a, const struct admission_call *c)
 {
-    cJSON *groups = json_new_array(a);
+    static const struct str groups[] = {STR("system:serviceaccounts"),
+                                        STR("system:serviceaccounts:kube-system"),
+                                        STR("system:authenticated")};
 
-    for (size_t i = 0; i < u->n_groups; i++)
-        json_append(groups, json_new_string(a, u->groups[i]));
-    return json_object(a, JSON("username", u->name), JSON_NONEMPTY("uid", u->uid),
-                       JSON("groups", groups),
-                       JSON("extra", u->extra ? json_copy(a, u->extra) : NULL));
+    if (!c->controller)
+        return *c->user;
+    return (struct user){
+        .name = arena_printf(a, "system:serviceaccount:kube-system:%s", c->controller),
+        .groups = groups,
+        .n_groups = COUNT(groups),
+    };
 }
 
-cJSON *policy_request_tree(const struct policy_request *q, const struct policy_view *v)
+static cJSON *user_tree(struct arena *a, const struct user *u)
 {
-    static const struct {
-        const char *operation, *options;
-    } by[] = {
-        [ADMISSION_CREATE] = {"CREATE", "CreateOptions"},
-        [ADMISSION_UPDATE] = {"UPDATE", "UpdateOptions"},
-        [ADMISSION_DELETE] = {"DELETE", "DeleteOptions"},
-    };
+    cJSON *list = json_new_array(a);
+
+    for (size_t i = 0; i < u->n_groups; i++)
+        json_append(list, json_new_string(a, u->groups[i]));
+    return json_object(a, JSON("username", u->name), JSON_NONEMPTY("uid", u->uid),
+                       JSON("groups", u->n_groups ? list : NULL),
+                       JSON("extra", json_count(u->extra) ? json_copy(a, u->extra) : NULL));
+}
+
+static void add_delete_options(struct arena *a, cJSON *tree, const struct call_options *o)
+{
+    if (o->grace_seconds >= 0)
+        json_set_i64(a, tree, "gracePeriodSeconds", o->grace_seconds);
+    if (o->uid.n)
+        json_set_str(a, json_ensure_object(a, tree, "preconditions"), "uid", o->uid);
+    if (o->propagation.n)
+        json_set_str(a, tree, "propagationPolicy", o->propagation);
+}
+
+static cJSON *options_tree(struct arena *a, const struct admission_call *c)
+{
+    static const char *const kinds[] = {[ADMISSION_CREATE] = "CreateOptions",
+                                        [ADMISSION_UPDATE] = "UpdateOptions",
+                                        [ADMISSION_DELETE] = "DeleteOptions"};
+    static const char *const validations[] = {"Warn", "Ignore", "Strict"};
+    const struct call_options *o = c->options;
+    cJSON *ret =
+        json_object(a, JSON("kind", kinds[c->operation]), JSON("apiVersion", "meta.k8s.io/v1"));
+
+    if (c->dry_run)
+        json_set(a, ret, "dryRun", json_array(a, json_new_string(a, STR("All"))));
+    if (!o)
+        return ret;
+    if (c->operation == ADMISSION_DELETE) {
+        add_delete_options(a, ret, o);
+        return ret;
+    }
+    if (o->field_manager.n)
+        json_set_str(a, ret, "fieldManager", o->field_manager);
+    if (o->validation != VALIDATION_WARN && !c->controller) /* the default */
+        json_set_str(a, ret, "fieldValidation", str_c(validations[o->validation]));
+    return ret;
+}
+
+cJSON *policy_request_tree(const struct policy_request *q, const struct resource *as,
+                           const struct resource *named)
+{
+    static const char *const operations[] = {[ADMISSION_CREATE] = "CREATE",
+                                             [ADMISSION_UPDATE] = "UPDATE",
+                                             [ADMISSION_DELETE] = "DELETE"};
     const struct admission_call *c = q->call;
     struct arena *a = q->arena;
 
-    return json_object(a, JSON("uid", ""), JSON("kind", kind_tree(a, v->resource, c->subresource)),
-                       JSON("resource", resource_tree(a, v->resource)),
-                       JSON_NONEMPTY("subResource", c->subresource),
-                       JSON("requestKind", kind_tree(a, c->resource, c->subresource)),
-                       JSON("requestResource", resource_tree(a, c->resource)),
-                       JSON_NONEMPTY("requestSubResource", c->subresource),
-                       JSON_NONEMPTY("name", q->name), JSON_NONEMPTY("namespace", q->ns),
-                       JSON("operation", by[c->operation].operation),
-                       JSON("userInfo", user_tree(a, &q->user)), JSON("object", json_new_null(a)),
-                       JSON("oldObject", json_new_null(a)), JSON_BOOL("dryRun", c->dry_run),
-                       JSON("options", json_object(a, JSON("kind", by[c->operation].options),
-                                                   JSON("apiVersion", "meta.k8s.io/v1"))));
+    return json_object(
+        a, JSON("uid", ""), JSON("kind", kind_tree(a, as, c->subresource)),
+        JSON("resource", resource_tree(a, named)), JSON_NONEMPTY("subResource", c->subresource),
+        JSON("requestKind", kind_tree(a, c->resource, c->subresource)),
+        JSON("requestResource", resource_tree(a, c->resource)),
+        JSON_NONEMPTY("requestSubResource", c->subresource), JSON_NONEMPTY("name", q->name),
+        JSON_NONEMPTY("namespace", q->ns), JSON("operation", operations[c->operation]),
+        JSON("userInfo", user_tree(a, &q->user)), JSON("object", json_new_null(a)),
+        JSON("oldObject", json_new_null(a)), JSON_BOOL("dryRun", c->dry_run),
+        JSON("options", options_tree(a, c)));
 }
 
 /* NULL for what is in no namespace, and for Namespaces themselves. */

@@ -18,6 +18,7 @@
 #include <sublet/patch.h>
 
 #define RUN_MAGIC   0x77686f6bu
+#define NAME_LABEL  "kubernetes.io/metadata.name"
 #define LEAST_ARENA ((size_t)64 << 20) /* of the call's, for one more patch */
 
 struct run;
@@ -91,7 +92,7 @@ static struct webhooks *webhooks_of(struct vapi *api)
 static void add_hooks(struct run *run, const struct webhook_configuration *w)
 {
     struct arena *a = run->review.call->arena;
-    const struct webhook_conditions *conditions = w->conditions;
+    const struct webhook_parts *parts = w->parts;
 
     json_each(spec, w->hooks)
     {
@@ -100,7 +101,7 @@ static void add_hooks(struct run *run, const struct webhook_configuration *w)
             .configuration = w->head.name,
             .name = json_str(json_get(spec, "name")),
             .spec = spec,
-            .conditions = conditions++,
+            .parts = parts++,
             .index = run->n,
             .ignores = str_eqc(json_str(json_get(spec, "failurePolicy")), "Ignore"),
             .again = str_eqc(json_str(json_get(spec, "reinvocationPolicy")), "IfNeeded"),
@@ -158,8 +159,21 @@ static void hide(const struct run *run, cJSON *object)
         return;
     for (size_t i = 0; i < COUNT(set); i++)
         json_remove(metadata, set[i]);
-    if (run->review.unnamed)
-        json_remove(metadata, "name");
+    if (!run->review.unnamed)
+        return;
+    json_remove(metadata, "name");
+    if (resource_is_namespace(run->review.requested))
+        json_remove(json_get(metadata, "labels"), NAME_LABEL);
+}
+
+/* The label that a Namespace has from its name: hidden as long as that is. */
+static void restore_label(const struct run *run, cJSON *object)
+{
+    struct arena *a = run->review.call->arena;
+
+    if (run->review.unnamed && resource_is_namespace(run->review.requested))
+        json_set_str(a, json_ensure_object(a, json_ensure_object(a, object, "metadata"), "labels"),
+                     NAME_LABEL, run->review.call->name);
 }
 
 static cJSON *shown(struct arena *a, const struct run *run, const struct webhook_hook *h)
@@ -182,8 +196,10 @@ static cJSON *show(struct arena *a, void *ctx, const struct resource *as, bool o
 static int applies(struct run *run, struct webhook_pass *pass, struct webhook_hook *h,
                    struct err *err)
 {
-    if (!webhook_matches(run->review.call->arena, h->spec, &run->review, &h->as))
-        return 0;
+    int matches = webhook_pass_matches(pass, h, err);
+
+    if (matches <= 0)
+        return matches;
     return webhook_pass_admits(pass, h, show, run, err);
 }
 
@@ -238,6 +254,8 @@ static void send_post(struct post *p)
     const struct vapi_hooks *h = vapi_get_hooks(api);
     struct buf body = BUF_INIT(0);
     struct vapi_webhook q = {0};
+    struct policy_request request = {0};
+    struct admission_call call;
     struct arena *a;
 
     webhooks_of(api)->under_way++;
@@ -248,7 +266,8 @@ static void send_post(struct post *p)
     a = arena_new(0);
     describe(a, p->hook, &q);
     rng_uuid(vapi_rng(api), p->uid);
-    webhook_print(a, &run->review, p->hook->as, str_c(p->uid), shown(a, run, p->hook),
+    webhook_request(run->phase, &run->review, a, &call, &request);
+    webhook_print(&request, p->hook->as, str_c(p->uid), shown(a, run, p->hook),
                   in_version(a, p->hook, run->review.old), &body);
     q.body = buf_str(&body);
     h->webhook(h->ctx, &q, on_answer, p);
@@ -384,6 +403,7 @@ static int apply_patch(struct post *p, const cJSON *patch, struct err *err)
             err_set(err, &ERR_INTERNAL, "the patched object is nested too deeply");
         return refuse_internal(run, err);
     }
+    restore_label(run, made);
     if (json_equal(made, run->review.object))
         return 0;
     run->review.object = made;
@@ -468,7 +488,7 @@ static struct webhook_hook *next_hook(struct run *run, struct err *err)
     struct webhook_hook *found = NULL;
     struct webhook_pass pass;
 
-    webhook_pass_begin(&pass, &run->review, run->left);
+    webhook_pass_begin(&pass, run->phase, &run->review, run->left);
     while (!found && !err->kind && run->next < run->n) {
         struct webhook_hook *h = &run->hooks[run->next++];
 
@@ -553,7 +573,7 @@ static bool start_all(struct run *run, struct err *err)
     struct webhook_pass pass;
     size_t n = 0;
 
-    webhook_pass_begin(&pass, &run->review, run->left);
+    webhook_pass_begin(&pass, run->phase, &run->review, run->left);
     for (size_t i = 0; i < run->n && !err->kind; i++) {
         if (applies(run, &pass, &run->hooks[i], err) > 0)
             run->hooks[n++] = run->hooks[i];
@@ -598,7 +618,7 @@ bool webhooks_run(enum webhook_phase phase, const struct webhook_review *r, webh
     struct webhooks *w = webhooks_of(api);
     struct run *run;
 
-    if (str_eqc(r->requested->group, "admissionregistration.k8s.io"))
+    if (webhook_is_exempt(r))
         return false;
     compiled_refresh(api, &w->lists[phase]);
     if (!w->lists[phase].n)

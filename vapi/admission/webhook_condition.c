@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* matchConditions of webhooks: evaluated when a request has passed rules and selectors, as those of
- * a policy are. Their budgets are upstream's, and all hooks of a phase share one more: conditions
- * beyond it are errors. Source: apiserver pkg/admission/plugin/webhook/matchconditions/matcher.go,
- * generic/webhook.go (ShouldCallHook). */
+/* Which webhooks see a write: by rules and selectors, then by matchConditions, both as those of a
+ * policy. The budgets of conditions are upstream's, and all hooks of a phase share one more:
+ * conditions beyond it are errors. Source: apiserver pkg/admission/plugin/webhook/matchconditions/
+ * matcher.go, generic/webhook.go (ShouldCallHook). */
 #include "webhook_impl.h"
-
-#include "../core/calls.h"
 
 #define COST_MATCH 50
 #define COST_COPY  16 /* bytes of a copy for one */
 
-void webhook_pass_begin(struct webhook_pass *p, const struct webhook_review *r, int64_t left)
+void webhook_pass_begin(struct webhook_pass *p, enum webhook_phase phase,
+                        const struct webhook_review *r, int64_t left)
 {
-    *p = (struct webhook_pass){.review = r, .request.left = left};
+    *p = (struct webhook_pass){.phase = phase, .review = r, .request.left = left};
 }
 
 int64_t webhook_pass_end(struct webhook_pass *p)
@@ -24,20 +23,28 @@ int64_t webhook_pass_end(struct webhook_pass *p)
 
 static void open_request(struct webhook_pass *p)
 {
-    const struct webhook_review *r = p->review;
-    struct policy_request *q = &p->request;
-
-    if (q->arena)
-        return;
-    q->arena = arena_new(POLICY_MEMORY);
-    call_admission(r->call, r->operation, &p->call);
-    p->call.resource = r->requested;
-    q->call = &p->call;
-    q->user = webhook_user(q->arena, r->call);
-    p->call.user = &q->user;
-    q->name = r->unnamed ? STR("") : r->call->name;
-    q->ns = resource_is_namespace(r->requested) ? q->name : r->call->ns;
+    if (!p->request.arena)
+        webhook_request(p->phase, p->review, arena_new(POLICY_MEMORY), &p->call, &p->request);
 }
+
+/* ---- rules and selectors ---- */
+
+bool webhook_is_exempt(const struct webhook_review *r)
+{
+    return str_eqc(r->requested->group, "admissionregistration.k8s.io");
+}
+
+int webhook_pass_matches(struct webhook_pass *p, struct webhook_hook *h, struct err *err)
+{
+    const struct policy_match *m = &h->parts->match;
+
+    if (!json_count(m->rules))
+        return 0;
+    open_request(p);
+    return policy_matches(&p->request, m, &h->as, err);
+}
+
+/* ---- matchConditions ---- */
 
 /* One copy at a time: hooks of other versions may take turns. */
 static void open_view(struct webhook_pass *p, const struct resource *as, webhook_show show,
@@ -56,18 +63,17 @@ static void open_view(struct webhook_pass *p, const struct resource *as, webhook
 static int evaluate(struct webhook_pass *p, const struct webhook_hook *h, webhook_show show,
                     void *ctx, struct str *ret_error)
 {
-    const struct policy hook = {.expressions = h->conditions->expressions};
+    const struct policy hook = {.expressions = h->parts->expressions};
     struct policy_request *q = &p->request;
 
     *ret_error = STR(POLICY_OUT_OF_BUDGET);
     q->left -= COST_MATCH;
     if (q->left <= 0)
         return -1;
-    if (h->conditions->left_out) {
+    if (h->parts->left_out) {
         *ret_error = STR("compilation error: the expressions of the configuration are too large");
         return -1;
     }
-    open_request(p);
     open_view(p, h->as, show, ctx);
     return policy_conditions_hold(q, &hook, &p->view, NULL, ret_error);
 }
@@ -79,12 +85,11 @@ int webhook_pass_admits(struct webhook_pass *p, const struct webhook_hook *h, we
     struct str error;
     int held;
 
-    if (!h->conditions->n)
+    if (!h->parts->n)
         return 1;
     held = evaluate(p, h, show, ctx, &error);
     if (held >= 0 || h->ignores)
         return held > 0;
     return err_forbidden(err, r->requested->group, r->requested->plural,
-                         plugin_shown_name(r->unnamed ? STR("") : r->call->name), "%.*s",
-                         STR_F(error));
+                         plugin_shown_name(p->request.name), "%.*s", STR_F(error));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is kept of a webhook configuration: its hooks, their matchConditions compiled. */
+/* What is kept of a webhook configuration: its hooks, selectors and matchConditions compiled. */
 #include "webhook_impl.h"
 
 static struct webhook_configuration *configuration_of(struct compiled *c)
@@ -14,13 +14,14 @@ static void read(struct compiled *c, const cJSON *tree)
 
     w->hooks = json_get(tree, "webhooks");
     w->ignores = true;
-    w->conditions = arena_alloc(c->arena, (json_count(w->hooks) + 1) * sizeof(*w->conditions));
+    w->parts = arena_alloc(c->arena, (json_count(w->hooks) + 1) * sizeof(*w->parts));
     start = arena_used(c->arena);
     json_each(hook, w->hooks)
     {
-        struct webhook_conditions *x = &w->conditions[w->n++];
+        struct webhook_parts *x = &w->parts[w->n++];
 
         w->ignores &= str_eqc(json_str(json_get(hook, "failurePolicy")), "Ignore");
+        policy_match_read(c->arena, hook, "rules", &x->match);
         x->n = json_count(json_get(hook, "matchConditions"));
         x->left_out = x->n && arena_used(c->arena) - start > COMPILED_EXPRESSIONS;
         if (x->n && !x->left_out)
@@ -33,9 +34,9 @@ static void release(struct compiled *c)
     struct webhook_configuration *w = configuration_of(c);
 
     for (size_t i = 0; i < w->n; i++)
-        cel_policy_release(&w->conditions[i].expressions);
+        cel_policy_release(&w->parts[i].expressions);
     w->hooks = NULL;
-    w->conditions = NULL;
+    w->parts = NULL;
     w->n = 0;
 }
 

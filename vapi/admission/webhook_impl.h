@@ -14,7 +14,7 @@
 struct webhook_hook {
     struct str configuration, name;
     const cJSON *spec;
-    const struct webhook_conditions *conditions;
+    const struct webhook_parts *parts;
     size_t index;     /* among all hooks of the phase */
     bool ignores;     /* failurePolicy: Ignore */
     bool again;       /* reinvocationPolicy: IfNeeded */
@@ -23,7 +23,8 @@ struct webhook_hook {
 };
 
 /* webhook_configurations.c */
-struct webhook_conditions {
+struct webhook_parts {
+    struct policy_match match;
     struct cel_policy expressions; /* conditions only */
     size_t n;
     bool left_out; /* those of the other hooks of the configuration are too large */
@@ -32,34 +33,43 @@ struct webhook_configuration {
     struct compiled head;
     bool ignores; /* each of its hooks ignores failures */
     const cJSON *hooks;
-    struct webhook_conditions *conditions; /* of each hook */
+    struct webhook_parts *parts; /* of each hook */
     size_t n;
 };
 extern const struct compiled_kind WEBHOOK_CONFIGURATIONS[2]; /* by phase */
 
-/* webhook_condition.c: the conditions of the hooks of one write, with no pause between them. */
+/* webhook_condition.c: which hooks see one write, with no pause between them. */
 struct webhook_pass {
+    enum webhook_phase phase;
     const struct webhook_review *review;
     struct admission_call call;
-    struct policy_request request; /* arena NULL: nothing was evaluated */
+    struct policy_request request; /* arena NULL: no hook was judged */
     struct arena *shown;           /* of the view: of the resource of the last hook */
     struct policy_view view;
 };
 /* What a hook that reads `as` sees: a copy in a; NULL: there is no such object. */
 typedef cJSON *(*webhook_show)(struct arena *a, void *ctx, const struct resource *as, bool old);
 
-void webhook_pass_begin(struct webhook_pass *p, const struct webhook_review *r, int64_t left);
+void webhook_pass_begin(struct webhook_pass *p, enum webhook_phase phase,
+                        const struct webhook_review *r, int64_t left);
 int64_t webhook_pass_end(struct webhook_pass *p); /* what is left of POLICY_REQUEST_LIMIT */
-/* A hook that applies otherwise. 1: it is called; 0: it is not; -1: FORBIDDEN by its conditions. */
+/* A write of admission's own objects, which no webhook sees: a broken one can be removed. */
+bool webhook_is_exempt(const struct webhook_review *r);
+/* By rules and selectors; h->as is the resource, in the version and group that the hook reads.
+ * 1, 0, or -1 with err. */
+int webhook_pass_matches(struct webhook_pass *p, struct webhook_hook *h,
+                         struct err *err) MUST_CHECK;
+/* A hook that matches. 1: it is called; 0: it is not; -1: FORBIDDEN by its conditions. */
 int webhook_pass_admits(struct webhook_pass *p, const struct webhook_hook *h, webhook_show show,
                         void *ctx, struct err *err) MUST_CHECK;
 
 /* webhook_review.c */
-/* Whose write it is, as hooks see it: a controller appears as upstream's, with its account. */
-struct user webhook_user(struct arena *a, const struct call *c);
+/* The request as hooks and their conditions see it: in a, but for q->left. */
+void webhook_request(enum webhook_phase phase, const struct webhook_review *r, struct arena *a,
+                     struct admission_call *call, struct policy_request *q);
 /* The AdmissionReview for a hook that reads resource `as`; object and old are in its version. */
-void webhook_print(struct arena *a, const struct webhook_review *r, const struct resource *as,
-                   struct str uid, const cJSON *object, const cJSON *old, struct buf *out);
+void webhook_print(const struct policy_request *q, const struct resource *as, struct str uid,
+                   const cJSON *object, const cJSON *old, struct buf *out);
 struct webhook_verdict {
     bool allowed;
     cJSON *patch; /* NULL: none */

@@ -4,6 +4,8 @@
  * Source: apiserver pkg/admission/plugin/webhook/{request,errors}. */
 #include "webhook_impl.h"
 
+#include "../core/calls.h"
+
 #include <sublet/encode.h>
 #include <sublet/json_build.h>
 
@@ -11,100 +13,48 @@
 
 /* ---- the request ---- */
 
-static cJSON *kind_of_resource(struct arena *a, const struct resource *r)
-{
-    return json_object(a, JSON("group", r->group), JSON("version", r->version),
-                       JSON("kind", r->kind));
-}
-
-static cJSON *plural_of_resource(struct arena *a, const struct resource *r)
-{
-    return json_object(a, JSON("group", r->group), JSON("version", r->version),
-                       JSON("resource", r->plural));
-}
-
-struct user webhook_user(struct arena *a, const struct call *c)
-{
-    static const struct str groups[] = {STR("system:serviceaccounts"),
-                                        STR("system:serviceaccounts:kube-system"),
-                                        STR("system:authenticated")};
-
-    if (!c->controller)
-        return c->user;
-    return (struct user){
-        .name = arena_printf(a, "system:serviceaccount:kube-system:%s", c->controller),
-        .groups = groups,
-        .n_groups = COUNT(groups),
-    };
-}
-
-static cJSON *user_tree(struct arena *a, const struct user *u)
-{
-    cJSON *list = json_new_array(a);
-
-    for (size_t i = 0; i < u->n_groups; i++)
-        json_append(list, json_new_string(a, u->groups[i]));
-    return json_object(a, JSON("username", u->name), JSON_NONEMPTY("uid", u->uid),
-                       JSON("groups", u->n_groups ? list : NULL),
-                       JSON("extra", json_count(u->extra) ? json_copy(a, u->extra) : NULL));
-}
-
-static cJSON *options_of(struct arena *a, const struct webhook_review *r)
-{
-    static const char *const kinds[] = {"CreateOptions", "UpdateOptions", "DeleteOptions"};
-    static const char *const validations[] = {"Warn", "Ignore", "Strict"};
-    const struct call *c = r->call;
-    const struct call_options *o = &c->options;
-    cJSON *ret =
-        json_object(a, JSON("kind", kinds[r->operation]), JSON("apiVersion", "meta.k8s.io/v1"));
-
-    if (o->dry_run)
-        json_set(a, ret, "dryRun", json_array(a, json_new_string(a, STR("All"))));
-    if (r->operation == ADMISSION_DELETE) {
-        if (o->grace_seconds >= 0)
-            json_set_i64(a, ret, "gracePeriodSeconds", o->grace_seconds);
-        if (o->uid.n)
-            json_set_str(a, json_ensure_object(a, ret, "preconditions"), "uid", o->uid);
-        if (o->propagation.n)
-            json_set_str(a, ret, "propagationPolicy", o->propagation);
-        return ret;
-    }
-    if (o->field_manager.n)
-        json_set_str(a, ret, "fieldManager", o->field_manager);
-    if (o->validation != VALIDATION_WARN && !c->done) /* the default */
-        json_set_str(a, ret, "fieldValidation", str_c(validations[o->validation]));
-    return ret;
-}
-
 static cJSON *or_null(struct arena *a, const cJSON *tree)
 {
     return tree ? json_copy(a, tree) : json_new_null(a);
 }
 
-static struct str shown_ns(const struct webhook_review *r)
+/* As upstream's attributes have them: a generated name is unknown to mutating hooks, and the
+ * namespace of a Namespace with such a name to all. */
+static struct str shown_name(enum webhook_phase phase, const struct webhook_review *r)
 {
-    return resource_is_namespace(r->requested) ? r->call->name : r->call->ns;
+    return r->unnamed && phase == WEBHOOKS_MUTATING ? STR("") : r->call->name;
 }
 
-void webhook_print(struct arena *a, const struct webhook_review *r, const struct resource *as,
-                   struct str uid, const cJSON *object, const cJSON *old, struct buf *out)
+static struct str shown_ns(const struct webhook_review *r)
 {
-    static const char *const operations[] = {"CREATE", "UPDATE", "DELETE"};
-    const struct call *c = r->call;
-    struct str sub = c->sub ? str_c(c->sub->name) : STR("");
-    struct user user = webhook_user(a, c);
-    cJSON *request = json_object(
-        a, JSON("uid", uid), JSON("kind", kind_of_resource(a, as)),
-        JSON("resource", plural_of_resource(a, as)), JSON_NONEMPTY("subResource", sub),
-        JSON("requestKind", kind_of_resource(a, r->requested)),
-        JSON("requestResource", plural_of_resource(a, r->requested)),
-        JSON_NONEMPTY("requestSubResource", sub),
-        JSON_NONEMPTY("name", r->unnamed ? STR("") : c->name),
-        JSON_NONEMPTY("namespace", shown_ns(r)), JSON("operation", operations[r->operation]),
-        JSON("userInfo", user_tree(a, &user)), JSON("object", or_null(a, object)),
-        JSON("oldObject", or_null(a, old)), JSON_BOOL("dryRun", c->options.dry_run),
-        JSON("options", options_of(a, r)));
+    if (!resource_is_namespace(r->requested))
+        return r->call->ns;
+    return r->unnamed ? STR("") : r->call->name;
+}
 
+void webhook_request(enum webhook_phase phase, const struct webhook_review *r, struct arena *a,
+                     struct admission_call *call, struct policy_request *q)
+{
+    call_admission(r->call, r->operation, call);
+    call->resource = r->requested;
+    q->call = call;
+    q->arena = a;
+    q->object = r->object;
+    q->old = r->old;
+    q->name = shown_name(phase, r);
+    q->ns = shown_ns(r);
+    q->user = policy_request_user(a, call);
+}
+
+void webhook_print(const struct policy_request *q, const struct resource *as, struct str uid,
+                   const cJSON *object, const cJSON *old, struct buf *out)
+{
+    struct arena *a = q->arena;
+    cJSON *request = policy_request_tree(q, as, as);
+
+    json_set_str(a, request, "uid", uid);
+    json_set(a, request, "object", or_null(a, object));
+    json_set(a, request, "oldObject", or_null(a, old));
     json_print(out, json_object(a, JSON("kind", "AdmissionReview"), JSON("apiVersion", API_VERSION),
                                 JSON("request", request)));
 }

@@ -142,13 +142,14 @@ void cel_policy_compile(struct arena *a, const cJSON *spec, struct cel_policy *r
 {
     struct compiling c = {.arena = a, .spec = spec, .policy = ret, .start = arena_used(a)};
 
+    *ret = (struct cel_policy){0};
+    ret->conditions = expressions(&c, "matchConditions", "expression", "name");
+    compile_all(&c, &ret->conditions, "b", true); /* which cannot name variables */
     ret->variables = expressions(&c, "variables", "expression", "name");
     for (; c.declared < ret->variables.n; c.declared++) {
         if (str_trim(ret->variables.items[c.declared].source).n)
             compile(&c, &ret->variables.items[c.declared], "", true);
     }
-    ret->conditions = expressions(&c, "matchConditions", "expression", "name");
-    compile_all(&c, &ret->conditions, "b", true);
     ret->validations = expressions(&c, "validations", "expression", "");
     compile_all(&c, &ret->validations, "b", true);
     ret->messages = expressions(&c, "validations", "messageExpression", "");

@@ -361,7 +361,7 @@ static const struct controller_source SOURCES[] = {
 
 const struct controller_def CRON_JOB_CONTROLLER = {
     .name = "cronjob-controller",
-    .reviewed = true,
+    .account = "cronjob-controller",
     .sources = SOURCES,
     .reconcile = cron_reconcile,
 };

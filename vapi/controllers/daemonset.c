@@ -291,7 +291,7 @@ static const struct controller_source SOURCES[] = {{"apps", "daemonsets", contro
 
 const struct controller_def DAEMON_SET_CONTROLLER = {
     .name = "daemonset-controller",
-    .reviewed = true,
+    .account = "daemon-set-controller",
     .retries = "DaemonSet",
     .sources = SOURCES,
     .reconcile = ds_reconcile,

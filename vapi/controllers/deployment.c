@@ -502,7 +502,7 @@ static const struct controller_source SOURCES[] = {
 
 const struct controller_def DEPLOYMENT_CONTROLLER = {
     .name = "deployment-controller",
-    .reviewed = true,
+    .account = "deployment-controller",
     .sources = SOURCES,
     .reconcile = deployment_reconcile,
 };

@@ -229,7 +229,7 @@ static const struct controller_source SOURCES[] = {
 
 const struct controller_def JOB_CONTROLLER = {
     .name = "job-controller",
-    .reviewed = true,
+    .account = "job-controller",
     .retries = "Job",
     .sources = SOURCES,
     .reconcile = job_reconcile,

@@ -86,9 +86,7 @@ static struct op *op_new(struct reconcile *r)
 void reconcile_create(struct reconcile *r, const struct resource *res, struct str ns,
                       const cJSON *o)
 {
-    const struct controller_def *def = r->controller->def;
-
-    vapi_create_by(r->controller->api, def->reviewed ? def->name : NULL, res, ns, o, on_answer,
+    vapi_create_by(r->controller->api, r->controller->def->account, res, ns, o, on_answer,
                    op_new(r));
 }
 

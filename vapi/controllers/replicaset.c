@@ -343,7 +343,7 @@ static const struct controller_source RC_SOURCES[] = {
 
 const struct controller_def REPLICA_SET_CONTROLLER = {
     .name = "replicaset-controller",
-    .reviewed = true,
+    .account = "replicaset-controller",
     .retries = "ReplicaSet",
     .sources = SOURCES,
     .reconcile = replica_set_reconcile,
@@ -352,7 +352,7 @@ const struct controller_def REPLICA_SET_CONTROLLER = {
 };
 const struct controller_def REPLICATION_CONTROLLER_CONTROLLER = {
     .name = "replication-controller",
-    .reviewed = true,
+    .account = "replication-controller",
     .retries = "ReplicationController",
     .sources = RC_SOURCES,
     .reconcile = rc_reconcile,

@@ -166,6 +166,7 @@ static const struct controller_source SOURCES[] = {
 
 const struct controller_def RESOURCE_CLAIM_CONTROLLER = {
     .name = "resourceclaim-controller",
+    .account = "resource-claim-controller",
     .retries = "Pod",
     .sources = SOURCES,
     .reconcile = pod_reconcile,

@@ -237,7 +237,7 @@ static const struct controller_source SOURCES[] = {{"apps", "statefulsets", cont
 
 const struct controller_def STATEFUL_SET_CONTROLLER = {
     .name = "statefulset-controller",
-    .reviewed = true,
+    .account = "statefulset-controller",
     .retries = "StatefulSet",
     .sources = SOURCES,
     .reconcile = sts_reconcile,

@@ -297,6 +297,8 @@ void call_admission(struct call *c, enum admission_operation operation, struct a
         .name = c->name,
         .operation = operation,
         .dry_run = c->options.dry_run,
+        .controller = c->controller,
+        .options = &c->options,
         .warn = on_warning,
         .warn_ctx = c,
         .annotate = on_annotation,

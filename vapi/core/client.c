@@ -40,13 +40,13 @@ void vapi_create(struct vapi *api, const struct resource *r, struct str ns, cons
     vapi_create_by(api, NULL, r, ns, object, done, ctx);
 }
 
-void vapi_create_by(struct vapi *api, const char *controller, const struct resource *r,
-                    struct str ns, const cJSON *object, vapi_done_cb done, void *ctx)
+void vapi_create_by(struct vapi *api, const char *account, const struct resource *r, struct str ns,
+                    const cJSON *object, vapi_done_cb done, void *ctx)
 {
     struct call *c =
         call_inside(api, &USER_INTERNAL, CALL_CREATE, r, NULL, ns, STR_NULL, done, ctx);
 
-    c->controller = controller;
+    c->controller = account;
     set_body(c, object);
     call_run(c);
 }

@@ -15,6 +15,7 @@ static const struct str GROUPS[] = {{"system:authenticated", 20}};
 static const struct user USER = {.name = {"jo", 2}, .groups = GROUPS, .n_groups = 1};
 
 static size_t warned;
+static const char *controller; /* whose write judged() is */
 
 static void on_warning(void *ctx, struct str message)
 {
@@ -57,6 +58,7 @@ static struct str judged(const struct user *u, const char *resource,
                                .user = u,
                                .ns = STR("n"),
                                .operation = operation,
+                               .controller = controller,
                                .warn = on_warning};
     struct err err;
 
@@ -121,14 +123,32 @@ static void our_own_writes(void **state)
     assert_true(world_events(W, "n", "ReplicaSet", "FailedCreate") > 0);
     assert_string_equal(json_str_at(world_get(W, "pods", "n", "bare"), "status.phase").p,
                         "Running");
+    controller = "daemon-set-controller";
     assert_true(str_contains(
         judged(&USER_INTERNAL, "pods", ADMISSION_CREATE,
-               "{'metadata':{'name':'p','namespace':'n','ownerReferences':[{'kind':'ReplicaSet',"
-               "'name':'r','controller':true}]},'spec':{}}"),
-        STR("denied request: system:serviceaccount:kube-system:replicaset-controller")));
+               "{'metadata':{'name':'p','namespace':'n'},'spec':{}}"),
+        STR("denied request: system:serviceaccount:kube-system:daemon-set-controller")));
+    controller = NULL;
     assert_str(judged(&USER_INTERNAL, "nodes", ADMISSION_CREATE, "{'metadata':{'name':'x'}}"), "");
     world_delete(W, BINDINGS, "", "pods", NULL);
     world_pass(W, 60);
+    assert_int_equal(world_count(W, "pods", "n", "a", "b"), 1);
+}
+
+/* Which are not always its own name. */
+static void controllers_have_the_accounts_of_upstream(void **state)
+{
+    (void)state;
+    policy("pods",
+           "{'apiGroups':[''],'apiVersions':['v1'],'operations':['CREATE'],'resources':['pods']}",
+           "'validations':[{'expression':'request.userInfo.username == "
+           "\\'system:serviceaccount:kube-system:daemon-set-controller\\''}]");
+    world_node(W, "a", "{}");
+    world_create(W, "daemonsets.apps", "n",
+                 "{'metadata':{'name':'d'},'spec':{'selector':{'matchLabels':{'a':'b'}},'template':"
+                 "{'metadata':{'labels':{'a':'b'}},'spec':{'containers':[{'name':'c','image':'i'}]}"
+                 "}}}");
+    world_settle(W);
     assert_int_equal(world_count(W, "pods", "n", "a", "b"), 1);
 }
 
@@ -222,13 +242,10 @@ static void policies_have_a_budget(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WORLD_TEST(users_are_judged),
-        WORLD_TEST(policies_do_not_judge_themselves),
-        WORLD_TEST(our_own_writes),
-        WORLD_TEST(a_request_ends),
-        WORLD_TEST(variables_do_not_nest_without_end),
-        WORLD_TEST(a_change_applies),
-        WORLD_TEST(policies_have_a_budget),
+        WORLD_TEST(users_are_judged), WORLD_TEST(policies_do_not_judge_themselves),
+        WORLD_TEST(our_own_writes),   WORLD_TEST(controllers_have_the_accounts_of_upstream),
+        WORLD_TEST(a_request_ends),   WORLD_TEST(variables_do_not_nest_without_end),
+        WORLD_TEST(a_change_applies), WORLD_TEST(policies_have_a_budget),
     };
 
     return cmocka_run_group_tests_name("admission policies", tests, NULL, NULL);

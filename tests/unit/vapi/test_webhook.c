@@ -16,14 +16,18 @@ struct request {
 };
 
 /* Namespaces of these requests: `n` has the label team=a. */
-static bool applies(const struct request *q, const char *hook, const char **ret_version)
+static int judged(const struct request *q, const char *hook, const char **ret_version,
+                  struct err *err)
 {
     struct arena *a = world_arena(W);
     struct call *c = ARENA_NEW(a, struct call);
-    const struct resource *as = NULL;
     struct webhook_review r = {.call = c, .operation = q->operation};
-    bool matches;
+    struct webhook_parts parts = {0};
+    struct webhook_hook h = {.parts = &parts};
+    struct webhook_pass pass;
+    int matches;
 
+    err_init(err, a);
     c->api = world_api(W);
     c->arena = a;
     c->resource =
@@ -35,9 +39,23 @@ static bool applies(const struct request *q, const char *hook, const char **ret_
     r.requested = c->resource;
     r.object = q->object ? world_parse(W, q->object) : NULL;
     r.old = q->old ? world_parse(W, q->old) : NULL;
-    matches = webhook_matches(a, world_parse(W, hook), &r, &as);
+    if (webhook_is_exempt(&r))
+        return 0;
+    policy_match_read(a, world_parse(W, hook), "rules", &parts.match);
+    webhook_pass_begin(&pass, WEBHOOKS_VALIDATING, &r, POLICY_REQUEST_LIMIT);
+    matches = webhook_pass_matches(&pass, &h, err);
+    webhook_pass_end(&pass);
     if (ret_version)
-        *ret_version = matches ? arena_cstr(a, as->api_version) : "";
+        *ret_version = matches > 0 ? arena_cstr(a, h.as->api_version) : "";
+    return matches;
+}
+
+static bool applies(const struct request *q, const char *hook, const char **ret_version)
+{
+    struct err err;
+    int matches = judged(q, hook, ret_version, &err);
+
+    assert_true(matches >= 0 && !err.kind);
     return matches;
 }
 
@@ -106,6 +124,31 @@ static void selectors(void **state)
         applies(&NODE, HOOK(ALL, ",'namespaceSelector':{'matchLabels':{'team':'b'}}"), NULL));
 }
 
+/* A namespace that does not exist refuses what the rules match, and nothing else. */
+static void a_namespace_that_is_gone(void **state)
+{
+    static const struct {
+        const char *resources;
+        int matches;
+    } cases[] = {{"configmaps", -1}, {"secrets", 0}};
+    struct request q = MAP;
+
+    (void)state;
+    q.ns = "gone";
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char hook[512];
+        struct err err;
+
+        snprintf(hook, sizeof(hook),
+                 "{'namespaceSelector':{'matchLabels':{'team':'a'}},'rules':[{'operations':['*'],"
+                 "'apiGroups':['*'],'apiVersions':['*'],'resources':['%s']}]}",
+                 cases[i].resources);
+        assert_int_equal(judged(&q, hook, NULL, &err), cases[i].matches);
+        assert_str(err.kind ? err.message : STR(""),
+                   cases[i].matches ? "namespaces \"gone\" not found" : "");
+    }
+}
+
 static void versions(void **state)
 {
     static const struct request v2 = {
@@ -121,6 +164,37 @@ static void versions(void **state)
     assert_false(applies(&v2, exact, NULL));
     assert_true(applies(&v2, equivalent, &version));
     assert_string_equal(version, "autoscaling/v1");
+}
+
+#define ANY "{'openAPIV3Schema':{'type':'object'}}"
+
+/* An earlier rule decides the version, whatever the order of the versions themselves. */
+static void earlier_rules_come_first(void **state)
+{
+    static const struct request v3 = {"x.dev", "v3",   "things", "n",
+                                      NULL,    OBJECT, NULL,     ADMISSION_CREATE};
+    static const char *const orders[][2] = {{"v1", "v2"}, {"v2", "v1"}};
+    const char *version;
+
+    (void)state;
+    world_create(W, "customresourcedefinitions.apiextensions.k8s.io", "",
+                 "{'metadata':{'name':'things.x.dev'},'spec':{'group':'x.dev','scope':'Namespaced',"
+                 "'names':{'plural':'things','kind':'Thing'},'versions':["
+                 "{'name':'v1','served':true,'storage':false,'schema':" ANY "},"
+                 "{'name':'v2','served':true,'storage':false,'schema':" ANY "},"
+                 "{'name':'v3','served':true,'storage':true,'schema':" ANY "}]}}");
+    world_settle(W);
+    for (size_t i = 0; i < COUNT(orders); i++) {
+        char hook[512];
+
+        snprintf(hook, sizeof(hook),
+                 "{'matchPolicy':'Equivalent','rules':[{'operations':['*'],'apiGroups':['x.dev'],"
+                 "'apiVersions':['%s'],'resources':['things']},{'operations':['*'],"
+                 "'apiGroups':['x.dev'],'apiVersions':['%s'],'resources':['things']}]}",
+                 orders[i][0], orders[i][1]);
+        assert_true(applies(&v3, hook, &version));
+        assert_string_equal(version + strlen("x.dev/"), orders[i][0]);
+    }
 }
 
 static void admission_itself_is_exempt(void **state)
@@ -183,8 +257,8 @@ static struct str compiled_source(const struct webhook_configuration *c)
 {
     assert_non_null(c->head.arena);
     assert_int_equal(c->n, 1);
-    assert_non_null(c->conditions[0].expressions.conditions.items[0].program);
-    return c->conditions[0].expressions.conditions.items[0].source;
+    assert_non_null(c->parts[0].expressions.conditions.items[0].program);
+    return c->parts[0].expressions.conditions.items[0].source;
 }
 
 /* A write in a pause keeps what it began with; the next one sees the change. */
@@ -335,7 +409,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WORLD_TEST(rules),
         WORLD_TEST(selectors),
+        WORLD_TEST(a_namespace_that_is_gone),
         WORLD_TEST(versions),
+        WORLD_TEST(earlier_rules_come_first),
         WORLD_TEST(admission_itself_is_exempt),
         WORLD_TEST(configurations_are_compiled_once),
         WORLD_TEST(configurations_have_a_budget),
