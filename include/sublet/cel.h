@@ -129,7 +129,9 @@ int cel_compile(struct arena *a, struct str source, const struct cel_environment
                 struct cel_program **ret, struct err *err) MUST_CHECK;
 /* Releases what is not in the arena (compiled patterns). Takes NULL. */
 void cel_program_release(struct cel_program *p);
-const char *cel_program_type(const struct cel_program *p);   /* of its result, letters */
+const char *cel_program_type(const struct cel_program *p); /* of its result, letters */
+/* Levels of its tree, at most 1000: what an evaluation needs of the stack. */
+unsigned cel_program_depth(const struct cel_program *p);
 struct str cel_type_text(struct arena *a, const char *type); /* "list(string)" */
 struct str cel_program_source(const struct cel_program *p);
 bool cel_program_names(const struct cel_program *p, struct str name); /* as a variable */

@@ -7,7 +7,8 @@
 #include <string.h>
 
 #define N_VARIABLES    8
-#define MOST_NESTED    64 /* variables that need variables */
+#define MOST_NESTED    64   /* variables that need variables */
+#define MOST_DEPTH     2500 /* levels of all expressions that are being evaluated: of the stack */
 #define MOST_MESSAGE   5120
 #define CHECK_DISCOUNT 340000 /* upstream charges 350,000 for a look-up in memory */
 
@@ -21,7 +22,7 @@ struct evaluation {
     bool *known;
     int64_t composed; /* cost of variables since the expression began */
     int64_t discount;
-    unsigned nested;
+    unsigned nested, depth;
 };
 
 /* The outcome of an expression. */
@@ -47,19 +48,22 @@ static struct cel_value evaluate_variable(struct evaluation *e, const struct cel
     struct cel_activation outer = e->activation;
     struct cel_value v;
     int64_t cost = 0, limit = e->q->left - e->composed;
+    unsigned depth = x->program ? cel_program_depth(x->program) : 0;
 
     if (!x->program)
         return problem(e, x->name, "compile", x->problem);
-    if (limit <= 0 || e->nested >= MOST_NESTED)
+    if (limit <= 0 || e->nested >= MOST_NESTED || e->depth + depth > MOST_DEPTH)
         return problem(e, x->name, "evaluate",
                        STR("operation cancelled: actual cost limit exceeded"));
     e->nested++;
+    e->depth += depth;
     e->activation.variables = e->all;
     e->activation.n = e->n_all;
     v = cel_evaluate(e->q->arena, x->program, &e->activation,
                      limit < CEL_CALL_LIMIT ? limit : CEL_CALL_LIMIT, &cost);
     e->activation = outer;
     e->nested--;
+    e->depth -= depth;
     e->composed += cost;
     return v.kind == CEL_ERROR ? problem(e, x->name, "evaluate", v.s) : v;
 }
@@ -115,6 +119,7 @@ static int evaluate(struct evaluation *e, const struct cel_expression *x, int64_
     if (limit <= 0 || arena_over(a))
         return -1;
     e->composed = 0;
+    e->depth = cel_program_depth(x->program);
     ret->value = cel_evaluate(a, x->program, &e->activation,
                               limit < CEL_CALL_LIMIT ? limit : CEL_CALL_LIMIT, &cost);
     cost += e->composed;

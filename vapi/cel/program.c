@@ -115,6 +115,11 @@ bool cel_program_names(const struct cel_program *p, struct str name)
     return names(p->root, name);
 }
 
+unsigned cel_program_depth(const struct cel_program *p)
+{
+    return p->root->depth;
+}
+
 struct str cel_program_source(const struct cel_program *p)
 {
     return p->source;

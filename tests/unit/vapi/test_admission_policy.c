@@ -161,8 +161,8 @@ static void a_request_ends(void **state)
     (void)state;
     for (int i = 0; i < 60; i++)
         policy(arena_printf(a, "dear-%02d", i).p, ALL_RULE,
-               "'failurePolicy':'Ignore','validations':[{'expression':'lists.range(100000).all(x, "
-               "lists.range(9).all(y, x + y >= 0))'}]");
+               "'failurePolicy':'Ignore','validations':[{'expression':'[lists.range(1000)].all(l, "
+               "l.all(x, l.all(y, x + y >= 0)))'}]");
     policy("last", ALL_RULE, REFUSE);
     answer = judged(&USER, "configmaps", ADMISSION_CREATE, MAP);
     assert_true(str_contains(answer, STR("running out of cost budget")));
@@ -183,6 +183,27 @@ static void variables_do_not_nest_without_end(void **state)
     buf_fini(&b);
     answer = judged(&USER, "configmaps", ADMISSION_CREATE, MAP);
     assert_true(str_contains(answer, STR("composited variable \"v198\" fails to evaluate")));
+}
+
+/* Each is as deep as a source may be, and each needs the one before: the stack holds. */
+static void variables_nest_within_the_stack(void **state)
+{
+    struct arena *a = world_arena(W);
+    struct buf b = BUF_INIT(0);
+
+    (void)state;
+    buf_addc(&b, "'variables':[{'name':'v0','expression':'object'}");
+    for (int i = 1; i < 56; i++) {
+        buf_printf(&b, ",{'name':'v%d','expression':'variables.v%d", i, i - 1);
+        for (int k = 0; k < 980; k++)
+            buf_addc(&b, ".a");
+        buf_addc(&b, "'}");
+    }
+    buf_addc(&b, "],'validations':[{'expression':'variables.v55 == 0'}]");
+    policy("tall", ALL_RULE, arena_cstr(a, buf_str(&b)));
+    buf_fini(&b);
+    assert_true(str_contains(judged(&USER, "configmaps", ADMISSION_CREATE, MAP),
+                             STR("actual cost limit exceeded")));
 }
 
 /* The same policy, changed: the next write sees it. */
@@ -242,10 +263,15 @@ static void policies_have_a_budget(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WORLD_TEST(users_are_judged), WORLD_TEST(policies_do_not_judge_themselves),
-        WORLD_TEST(our_own_writes),   WORLD_TEST(controllers_have_the_accounts_of_upstream),
-        WORLD_TEST(a_request_ends),   WORLD_TEST(variables_do_not_nest_without_end),
-        WORLD_TEST(a_change_applies), WORLD_TEST(policies_have_a_budget),
+        WORLD_TEST(users_are_judged),
+        WORLD_TEST(policies_do_not_judge_themselves),
+        WORLD_TEST(our_own_writes),
+        WORLD_TEST(controllers_have_the_accounts_of_upstream),
+        WORLD_TEST(a_request_ends),
+        WORLD_TEST(variables_do_not_nest_without_end),
+        WORLD_TEST(variables_nest_within_the_stack),
+        WORLD_TEST(a_change_applies),
+        WORLD_TEST(policies_have_a_budget),
     };
 
     return cmocka_run_group_tests_name("admission policies", tests, NULL, NULL);
