@@ -6,6 +6,9 @@
 
 #include <string.h>
 
+#define MOST_TYPE  250  /* letters: what nests deeper is dyn inside */
+#define MOST_TYPES 8192 /* bytes of the types of arguments in a message */
+
 struct checked_scope {
     const struct checked_scope *up;
     struct str name;
@@ -48,7 +51,20 @@ static const char *copy_type(struct checker *c, const char *type)
 
 static const char *wrap(struct checker *c, char letter, const char *type)
 {
-    return arena_printf(c->arena, "%c%.*s", letter, STR_F(one_type(type))).p;
+    struct str of = one_type(type);
+
+    return arena_printf(c->arena, "%c%.*s", letter, STR_F(of.n < MOST_TYPE ? of : STR("*"))).p;
+}
+
+/* A macro may double the type of the one before it. */
+static const char *map_type(struct checker *c, const char *key, const char *value)
+{
+    struct str k = one_type(key), v = one_type(value);
+    bool fits = k.n + v.n < MOST_TYPE;
+
+    return arena_printf(c->arena, "M%.*s%.*s", STR_F(fits ? k : STR("*")),
+                        STR_F(fits ? v : STR("*")))
+        .p;
 }
 
 /* Type parameters while one overload is tried. */
@@ -112,9 +128,7 @@ static const char *resolve(struct checker *c, const struct binding *bound, const
     case 'O':
         return wrap(c, *type, resolve(c, bound, type + 1));
     case 'M':
-        return arena_printf(c->arena, "M%s%s", resolve(c, bound, type + 1),
-                            resolve(c, bound, cel_type_skip(type + 1)))
-            .p;
+        return map_type(c, resolve(c, bound, type + 1), resolve(c, bound, cel_type_skip(type + 1)));
     default:
         return copy_type(c, type);
     }
@@ -276,21 +290,20 @@ static bool overload_fits(struct checker *c, const struct cel_function *f, const
 static const char *no_overload(struct checker *c, const struct cel_node *x,
                                const char *const *given)
 {
-    struct str shown = STR("");
+    struct buf shown = BUF_INIT(MOST_TYPES);
 
-    for (size_t i = 0; i < x->n; i++) {
-        struct str type = cel_type_text(c->arena, given[i]);
-
-        if (x->member && !i)
-            shown = arena_printf(c->arena, "%.*s.(", STR_F(type));
-        else
-            shown = arena_printf(c->arena, "%.*s%s%.*s", STR_F(shown), i > x->member ? ", " : "",
-                                 STR_F(type));
+    for (size_t i = 0; i < x->n && !shown.failed; i++)
+        buf_printf(&shown, "%s%.*s%s", i > x->member ? ", " : "",
+                   STR_F(cel_type_text(c->arena, given[i])), x->member && !i ? ".(" : "");
+    if (shown.failed) {
+        buf_clear(&shown);
+        buf_printf(&shown, "%s%zu arguments", x->member ? "(" : "", x->n);
     }
     if (!c->failed)
         cel_report(c->arena, c->program->source, x->at, c->err,
                    "found no matching overload for '%.*s' applied to '%s%.*s)'", STR_F(x->name),
-                   x->member ? "" : "(", STR_F(shown));
+                   x->member ? "" : "(", STR_F(buf_str(&shown)));
+    buf_fini(&shown);
     c->failed = true;
     return "*";
 }
@@ -425,7 +438,7 @@ static const char *check_map(struct checker *c, const struct cel_node *x)
                         cel_type_text(c->arena, item), "'");
         types[i % 2] = shared(types[i % 2], item);
     }
-    return arena_printf(c->arena, "M%s%s", types[0] ? types[0] : "*", types[1] ? types[1] : "*").p;
+    return map_type(c, types[0] ? types[0] : "*", types[1] ? types[1] : "*");
 }
 
 /* ---- objects ---- */
@@ -491,7 +504,7 @@ static const char *fold_result(struct checker *c, const struct cel_node *x, cons
     case FOLD_TRANSFORM_LIST:
         return wrap(c, 'L', last);
     case FOLD_TRANSFORM_MAP:
-        return arena_printf(c->arena, "M%s%s", *range == 'L' ? "i" : first, last).p;
+        return map_type(c, *range == 'L' ? "i" : first, last);
     case FOLD_OPT_MAP:
         return wrap(c, 'O', last);
     case FOLD_OPT_FLAT:

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define MOST_SNIPPET 16384 /* characters of a line that is shown, as cel-go */
+
 struct parser {
     struct arena *arena;
     struct str source;
@@ -43,8 +45,12 @@ int cel_report(struct arena *a, struct str source, size_t at, struct err *err, c
     row = str_sub(row, 0, str_find(row, '\n'));
 
     size_t column = str_characters(str_sub(source, start, at - start));
-    char *dots = arena_alloc(a, column + 1);
+    char *dots;
 
+    if (row.n > MOST_SNIPPET)
+        return err_set(err, &ERR_INVALID, "ERROR: <input>:%zu:%zu: %.*s", line, column + 1,
+                       STR_F(message));
+    dots = arena_alloc(a, column + 1);
     memset(dots, '.', column);
     return err_set(err, &ERR_INVALID, "ERROR: <input>:%zu:%zu: %.*s\n | %.*s\n | %s^", line,
                    column + 1, STR_F(message), STR_F(row), dots);
@@ -207,12 +213,25 @@ static size_t scan_escape(struct parser *p, size_t *at, bool bytes, char *out)
     return put_utf8(out, value);
 }
 
+/* No more than this is written for what begins at `at`: an escape is longer than what it means. */
+static size_t string_room(const struct parser *p, size_t at, int quote, size_t width)
+{
+    size_t from = at;
+
+    for (; peek(p, at) >= 0; at += peek(p, at) == '\\' ? 2 : 1) {
+        if (peek(p, at) == quote &&
+            (width == 1 || (peek(p, at + 1) == quote && peek(p, at + 2) == quote)))
+            break;
+    }
+    return at - from + 8;
+}
+
 /* at: behind the prefix letters. */
 static void scan_string(struct parser *p, size_t at, bool raw, bool bytes)
 {
     int quote = peek(p, at);
     size_t width = peek(p, at + 1) == quote && peek(p, at + 2) == quote ? 3 : 1, n = 0;
-    char *out = arena_alloc(p->arena, p->source.n - at + 8);
+    char *out = arena_alloc(p->arena, string_room(p, at + width, quote, width));
 
     for (at += width;;) {
         int c = peek(p, at);

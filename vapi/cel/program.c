@@ -6,25 +6,37 @@
 
 #include <sublet/clock.h>
 
+#define MOST_PROBLEMS 100 /* in one message, as cel-go */
+
 static const char *const PATTERN_FUNCTIONS = "matches|find|findAll";
 
 /* Problems of literals follow each other in one message. */
 struct linking {
     struct arena *arena;
     struct cel_program *program;
-    struct str problems;
+    struct buf problems;
+    size_t n_problems;
 };
 
 static void report(struct linking *l, const struct cel_node *x, const struct cel_node *literal)
 {
     struct err err;
 
+    if (l->n_problems++ >= MOST_PROBLEMS)
+        return;
     err_init(&err, l->arena);
     cel_report(l->arena, l->program->source, literal->at, &err, "invalid %.*s argument",
                STR_F(x->name));
-    l->problems = l->problems.n
-                      ? arena_printf(l->arena, "%.*s\n%.*s", STR_F(l->problems), STR_F(err.message))
-                      : err.message;
+    buf_printf(&l->problems, "%s%.*s", l->n_problems > 1 ? "\n" : "", STR_F(err.message));
+}
+
+static int refuse(struct linking *l, struct err *err)
+{
+    if (l->n_problems > MOST_PROBLEMS)
+        buf_printf(&l->problems, "\n%zu more errors were truncated", l->n_problems - MOST_PROBLEMS);
+    err_set(err, &ERR_INVALID, "%.*s", STR_F(buf_str(&l->problems)));
+    buf_fini(&l->problems);
+    return -1;
 }
 
 static bool is_text(const struct cel_node *x)
@@ -72,15 +84,15 @@ int cel_compile(struct arena *a, struct str source, const struct cel_environment
                 struct cel_program **ret, struct err *err)
 {
     struct cel_program *p = ARENA_NEW(a, struct cel_program);
-    struct linking l = {a, p, STR_NULL};
+    struct linking l = {a, p, BUF_INIT(0), 0};
 
     p->source = arena_str(a, source);
     if (cel_parse(a, p->source, p, err) || cel_check_types(a, p, e, err))
         return -1;
     link_calls(&l, p->root);
-    if (l.problems.n) {
+    if (l.n_problems) {
         cel_program_release(p);
-        return err_set(err, &ERR_INVALID, "%.*s", STR_F(l.problems));
+        return refuse(&l, err);
     }
     *ret = p;
     return 0;

@@ -332,12 +332,54 @@ static void test_depth_ends(void **state)
     }
 }
 
+/* before, what repeats with its separator, after: what compiling it may take of memory. */
+static void test_compiling_ends(void **state)
+{
+    static const struct {
+        const char *before, *repeated, *after;
+        size_t times;
+        const char *want;
+    } rows[] = {
+        {"[", "'',", "''].size()", 30000, "30001"},
+        {"size(", "1,", "1)", 45000,
+         "?ERROR: <input>:1:5: found no matching overload for 'size' applied to '(45001 "
+         "arguments)'"},
+        {"'a'.size(", "1,", "1)", 45000,
+         "?ERROR: <input>:1:9: found no matching overload for 'size' applied to '(45002 "
+         "arguments)'"},
+        {"[", "timestamp(''),\n", "timestamp('')]", 6000, "5901 more errors were truncated"},
+        {"[", "timestamp(''),", "timestamp('')]", 6000, "5901 more errors were truncated"},
+        {"[1]", ".map(a,{a:a})", ".size()", 60, "!unsupported key type"},
+        {"optional.of(1)", ".optMap(a,{'k':[a,a]}).optMap(a,[a])", ".hasValue()", 99, "true"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct arena *a = arena_new((size_t)64 << 20);
+        struct buf b = BUF_INIT(0);
+        struct str got;
+
+        buf_addc(&b, rows[i].before);
+        for (size_t k = 0; k < rows[i].times; k++)
+            buf_addc(&b, rows[i].repeated);
+        buf_addc(&b, rows[i].after);
+        got = evaluated(a, arena_cstr(a, buf_str(&b)), CEL_CALL_LIMIT);
+        if (!str_contains(got, str_c(rows[i].want)))
+            fail_msg("%zu: %.*s", i, (int)(got.n < 200 ? got.n : 200), got.p);
+        if (arena_used(a) > (size_t)24 << 20)
+            fail_msg("%zu: %zu bytes", i, arena_used(a));
+        buf_fini(&b);
+        arena_free(a);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),    cmocka_unit_test(test_objects),
-        cmocka_unit_test(test_functions), cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_cost_ends), cmocka_unit_test(test_depth_ends),
+        cmocka_unit_test(test_values),         cmocka_unit_test(test_objects),
+        cmocka_unit_test(test_functions),      cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_cost_ends),      cmocka_unit_test(test_depth_ends),
+        cmocka_unit_test(test_compiling_ends),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
