@@ -91,6 +91,8 @@ struct cel_check {
 
 struct cel_run;
 struct cel_shapes;
+/* For what a callback does in a run. */
+void cel_charge(struct cel_run *r, uint64_t units);
 /* The variables of one evaluation. */
 struct cel_variable {
     const char *name;

@@ -73,10 +73,10 @@ static struct cel_value variable(void *ctx, struct cel_run *run, struct str name
     struct evaluation *e = ctx;
     const struct cel_expressions *list = &e->policy->expressions.variables;
 
-    (void)run;
     for (size_t i = 0; i < list->n; i++) {
         if (!str_eq(list->items[i].name, name))
             continue;
+        cel_charge(run, i / 16);
         if (!e->known[i])
             e->variables[i] = evaluate_variable(e, &list->items[i]);
         e->known[i] = true;

@@ -22,6 +22,21 @@ void cel_charge(struct cel_run *r, uint64_t units)
     }
 }
 
+void cel_charge_walk(struct cel_run *r, size_t steps)
+{
+    cel_charge(r, steps / 4);
+}
+
+/* Literals, logic and conditions cost nothing upstream, and a source may have thousands. */
+static void charge_step(struct cel_run *r, const struct cel_node *x)
+{
+    r->steps += x->op == CEL_COND ? 4 : 1;
+    if (r->steps < 16)
+        return;
+    r->steps = 0;
+    cel_charge(r, 1);
+}
+
 void cel_charge_text(struct cel_run *r, size_t bytes)
 {
     cel_charge(r, (bytes + 9) / 10);
@@ -47,10 +62,14 @@ static struct cel_value ended(struct cel_run *r)
 
 static struct cel_value eval_name(struct cel_run *r, const struct cel_node *x)
 {
-    for (const struct cel_scope *s = r->scope; s; s = s->up) {
-        if (str_eq(s->name, x->name))
-            return s->value;
-    }
+    const struct cel_scope *s = r->scope;
+    size_t passed = 0;
+
+    for (; s && !str_eq(s->name, x->name); s = s->up)
+        passed++;
+    cel_charge_walk(r, passed / 4);
+    if (s)
+        return s->value;
     for (size_t i = 0; i < r->activation->n; i++) {
         if (str_eqc(x->name, r->activation->variables[i].name))
             return r->activation->variables[i].value;
@@ -396,7 +415,7 @@ static struct cel_value sorted(struct cel_run *r, struct folding *f)
         for (size_t j = i; j; j--) {
             struct cel_value k = keys[j], v = values[j];
 
-            if (!cel_compare(keys[j - 1], k, &order))
+            if (!cel_compare(r, keys[j - 1], k, &order))
                 return cel_error(r, "list elements must be comparable");
             cel_charge(r, 1);
             if (order <= 0)
@@ -504,8 +523,10 @@ static struct cel_value eval_fold(struct cel_run *r, const struct cel_node *x)
 
 static struct cel_value eval(struct cel_run *r, const struct cel_node *x)
 {
-    if (r->over)
+    if (r->over || arena_over(r->arena))
         return ended(r);
+    if (x->op != CEL_IDENT && x->op != CEL_SELECT && x->op != CEL_CALL)
+        charge_step(r, x);
     switch (x->op) {
     case CEL_LITERAL:
         return x->value;

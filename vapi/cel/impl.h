@@ -79,6 +79,7 @@ struct cel_run {
     int64_t cost, limit;
     bool over;                   /* the limit is passed: nothing absorbs this */
     unsigned depth;              /* of values being compared */
+    unsigned steps;              /* that are free upstream */
     const struct cel_node *node; /* the call being evaluated */
 };
 
@@ -129,19 +130,21 @@ struct cel_value cel_some(struct cel_run *r, struct cel_value v);
 struct cel_value cel_none(void);
 struct cel_value cel_new_list(struct cel_run *r, const struct cel_value *items, size_t n);
 struct str cel_kind_name(struct cel_value v);
-/* Every list as one of values; charges nothing. */
+/* Every list as one of values; what is JSON is charged as a walk. */
 struct cel_list cel_items(struct cel_run *r, struct cel_value v);
 struct cel_map cel_entries(struct cel_run *r, struct cel_value v);
 size_t cel_size(struct cel_value v); /* of strings in characters */
+size_t cel_measure(struct cel_run *r,
+                   struct cel_value v); /* the same, charged where it is a walk */
 bool cel_equal(struct cel_run *r, struct cel_value a, struct cel_value b);
-/* False when they have no order. */
-bool cel_compare(struct cel_value a, struct cel_value b, int *ret);
+/* False when they have no order. Charges for strings. */
+bool cel_compare(struct cel_run *r, struct cel_value a, struct cel_value b, int *ret);
 bool cel_find(struct cel_run *r, struct cel_value map, struct cel_value key, struct cel_value *ret);
 struct cel_value cel_index(struct cel_run *r, struct cel_value from, struct cel_value at);
 struct str cel_text(struct cel_run *r, struct cel_value v); /* as string() prints it */
 
 /* eval.c */
-void cel_charge(struct cel_run *r, uint64_t units);
+void cel_charge_walk(struct cel_run *r, size_t steps); /* over JSON, names, keys: a quarter */
 void cel_charge_text(struct cel_run *r, size_t bytes); /* a tenth for each */
 /* Room for n bytes more, or the run ends. */
 void *cel_room(struct cel_run *r, size_t n);

@@ -12,8 +12,8 @@ static struct cel_value is_sorted(struct cel_run *r, const struct cel_value *a, 
 
     (void)n;
     cel_charge(r, l.n);
-    for (size_t i = 1; i < l.n; i++) {
-        if (!cel_compare(l.items[i - 1], l.items[i], &order))
+    for (size_t i = 1; i < l.n && !r->over; i++) {
+        if (!cel_compare(r, l.items[i - 1], l.items[i], &order))
             return cel_no_overload(r);
         if (order > 0)
             return cel_bool(false);
@@ -59,8 +59,8 @@ static struct cel_value extreme(struct cel_run *r, const struct cel_value *a, si
     if (!l.n)
         return cel_error(r, "%s called on empty list", is_max ? "max" : "min");
     best = l.items[0];
-    for (size_t i = 1; i < l.n; i++) {
-        if (!cel_compare(l.items[i], best, &order))
+    for (size_t i = 1; i < l.n && !r->over; i++) {
+        if (!cel_compare(r, l.items[i], best, &order))
             return cel_no_overload(r);
         if (is_max ? order > 0 : order < 0)
             best = l.items[i];
@@ -241,8 +241,8 @@ static struct cel_value sort(struct cel_run *r, const struct cel_value *a, size_
         size_t at = i;
 
         cel_charge(r, 1);
-        for (; at; at--) {
-            if (!cel_compare(items[at - 1], l.items[i], &order))
+        for (; at && !r->over; at--) {
+            if (!cel_compare(r, items[at - 1], l.items[i], &order))
                 return cel_error(r, "list elements must be comparable");
             cel_charge(r, 1);
             if (order <= 0)

@@ -11,26 +11,15 @@ static struct cel_value overflow(struct cel_run *r, bool is_unsigned)
     return cel_error(r, is_unsigned ? "unsigned integer overflow" : "integer overflow");
 }
 
-static void charge_both(struct cel_run *r, const struct cel_value *a)
-{
-    size_t x = a[0].kind == CEL_STRING || a[0].kind == CEL_BYTES ? a[0].s.n : 1;
-    size_t y = a[1].kind == CEL_STRING || a[1].kind == CEL_BYTES ? a[1].s.n : 1;
-
-    if (x > 10 && y > 10)
-        cel_charge_text(r, (x < y ? x : y) - 10);
-}
-
 static struct cel_value equals(struct cel_run *r, const struct cel_value *a, size_t n)
 {
     (void)n;
-    charge_both(r, a);
     return cel_bool(cel_equal(r, a[0], a[1]));
 }
 
 static struct cel_value differs(struct cel_run *r, const struct cel_value *a, size_t n)
 {
     (void)n;
-    charge_both(r, a);
     return cel_bool(!cel_equal(r, a[0], a[1]));
 }
 
@@ -40,8 +29,7 @@ static struct cel_value ordered(struct cel_run *r, const struct cel_value *a, si
     int order;
 
     (void)n;
-    charge_both(r, a);
-    if (!cel_compare(a[0], a[1], &order))
+    if (!cel_compare(r, a[0], a[1], &order))
         return a[0].kind == CEL_DOUBLE || a[1].kind == CEL_DOUBLE ? cel_bool(false)
                                                                   : cel_no_overload(r);
     if (op[1] == '<')

@@ -365,10 +365,17 @@ static double as_double(struct cel_value v)
 
 static bool put_hex(struct output *o, char verb, struct cel_value v)
 {
+    const char *digits = verb == 'x' ? "0123456789abcdef" : "0123456789ABCDEF";
+
     if (v.kind != CEL_STRING && v.kind != CEL_BYTES)
         return false;
-    for (size_t i = 0; i < v.s.n; i++)
-        put(o, arena_printf(o->r->arena, verb == 'x' ? "%02x" : "%02X", (unsigned char)v.s.p[i]));
+    cel_charge_text(o->r, v.s.n);
+    for (size_t i = 0; i < v.s.n && !o->r->over; i++) {
+        unsigned char c = (unsigned char)v.s.p[i];
+        const char pair[2] = {digits[c >> 4], digits[c & 15]};
+
+        put(o, (struct str){pair, 2});
+    }
     return true;
 }
 
@@ -419,6 +426,7 @@ static bool put_verb(struct output *o, char verb, int digits, struct cel_value v
         if (v.kind != CEL_DOUBLE && v.kind != CEL_INT && v.kind != CEL_UINT)
             return false;
         digits = digits < 0 ? 6 : digits;
+        cel_charge(o->r, 20 + (uint64_t)digits / 2);
         put(o, verb == 'f' ? arena_printf(a, "%.*f", digits, as_double(v))
                            : arena_printf(a, "%.*e", digits, as_double(v)));
         return true;
@@ -491,6 +499,7 @@ static struct pattern *pattern_of(struct cel_run *r, struct str text, bool *own,
         return NULL;
     }
     *own = true;
+    cel_charge(r, text.n);
     return pattern_new(r->arena, text, NULL);
 }
 

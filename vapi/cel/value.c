@@ -4,6 +4,7 @@
  * ordering), cel-go common/types. */
 #include "shape.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,8 @@
 #include <sublet/clock.h>
 #include <sublet/encode.h>
 #include <sublet/quantity.h>
+
+#define COST_NUMBER 50 /* beyond upstream: to find the digits of a number or a time */
 
 struct cel_value cel_null(void)
 {
@@ -174,6 +177,17 @@ static uint32_t elem_of(const struct cel_run *r, struct cel_value v)
     return s ? s->elem : 0;
 }
 
+size_t cel_measure(struct cel_run *r, struct cel_value v)
+{
+    size_t n = cel_size(v);
+
+    if (v.kind == CEL_STRING)
+        cel_charge(r, v.s.n / 100);
+    else if ((v.kind == CEL_LIST || v.kind == CEL_MAP) && v.is_json)
+        cel_charge_walk(r, n);
+    return n;
+}
+
 struct cel_list cel_items(struct cel_run *r, struct cel_value v)
 {
     struct cel_value *items;
@@ -185,6 +199,7 @@ struct cel_list cel_items(struct cel_run *r, struct cel_value v)
     if (!items)
         return (struct cel_list){0};
     json_each(item, v.json) items[n++] = child(r, elem_of(r, v), item);
+    cel_charge_walk(r, n);
     return (struct cel_list){n, items};
 }
 
@@ -210,6 +225,7 @@ struct cel_map cel_entries(struct cel_run *r, struct cel_value v)
         keys[n] = cel_string(f ? f->name : json_key(item));
         values[n++] = child(r, f ? f->shape : s ? s->elem : 0, item);
     }
+    cel_charge_walk(r, n);
     return (struct cel_map){n, keys, values};
 }
 
@@ -266,7 +282,17 @@ static bool order_numbers(struct cel_value a, struct cel_value b, int *ret)
     return true;
 }
 
-bool cel_compare(struct cel_value a, struct cel_value b, int *ret)
+/* The first ten characters are part of the step, as upstream. */
+static int order_text(struct cel_run *r, struct str a, struct str b)
+{
+    size_t n = a.n < b.n ? a.n : b.n;
+
+    if (n > 10)
+        cel_charge_text(r, n - 10);
+    return str_cmp(a, b);
+}
+
+bool cel_compare(struct cel_run *r, struct cel_value a, struct cel_value b, int *ret)
 {
     if (is_number(a) && is_number(b))
         return order_numbers(a, b, ret);
@@ -275,7 +301,7 @@ bool cel_compare(struct cel_value a, struct cel_value b, int *ret)
     switch (a.kind) {
     case CEL_STRING:
     case CEL_BYTES:
-        *ret = str_cmp(a.s, b.s);
+        *ret = order_text(r, a.s, b.s);
         return true;
     case CEL_BOOL:
         *ret = (int)a.b - (int)b.b;
@@ -293,7 +319,7 @@ static bool equal_lists(struct cel_run *r, struct cel_value a, struct cel_value 
 {
     struct cel_list x, y;
 
-    if (cel_size(a) != cel_size(b))
+    if (cel_measure(r, a) != cel_measure(r, b))
         return false;
     x = cel_items(r, a);
     y = cel_items(r, b);
@@ -311,18 +337,21 @@ static bool equal_lists(struct cel_run *r, struct cel_value a, struct cel_value 
  * object is large. */
 static const cJSON *find_node(struct cel_run *r, const cJSON *object, struct str key)
 {
-    uint64_t steps = 0;
+    const cJSON *found = NULL;
+    size_t steps = 0;
 
     json_each(item, object)
     {
-        steps++;
-        if (str_eq(json_key(item), key)) {
-            cel_charge(r, steps / 64);
-            return item;
+        struct str own = json_key(item);
+
+        steps += own.n == key.n ? 1 + key.n / 64 : 1;
+        if (str_eq(own, key)) {
+            found = item;
+            break;
         }
     }
-    cel_charge(r, steps / 64);
-    return NULL;
+    cel_charge_walk(r, steps);
+    return found;
 }
 
 /* Both of a schema. What it does not know counts as well. */
@@ -352,7 +381,7 @@ static bool equal_maps(struct cel_run *r, struct cel_value a, struct cel_value b
     struct cel_map x;
     struct cel_value other;
 
-    if (cel_size(a) != cel_size(b))
+    if (cel_measure(r, a) != cel_measure(r, b))
         return false;
     if (s && s->kind == CEL_SHAPE_OBJECT && a.is_json && b.is_json)
         return equal_objects(r, s, a.json, b.json);
@@ -365,7 +394,7 @@ static bool equal_maps(struct cel_run *r, struct cel_value a, struct cel_value b
     return true;
 }
 
-static bool equal_objects(struct cel_run *r, struct cel_value a, struct cel_value b)
+static bool equal_named(struct cel_run *r, struct cel_value a, struct cel_value b)
 {
     return str_eq(a.object->type, b.object->type) &&
            equal_maps(r, (struct cel_value){.kind = CEL_MAP, .map = &a.object->fields},
@@ -379,7 +408,7 @@ static bool equal_containers(struct cel_run *r, struct cel_value a, struct cel_v
     if (++r->depth > CEL_MAX_VALUE)
         r->over = true;
     equal = !r->over && (a.kind == CEL_LIST     ? equal_lists(r, a, b)
-                         : a.kind == CEL_OBJECT ? equal_objects(r, a, b)
+                         : a.kind == CEL_OBJECT ? equal_named(r, a, b)
                                                 : equal_maps(r, a, b));
     r->depth--;
     return equal;
@@ -409,7 +438,7 @@ bool cel_equal(struct cel_run *r, struct cel_value a, struct cel_value b)
     case CEL_OPTIONAL:
         return a.inner && b.inner ? cel_equal(r, *a.inner, *b.inner) : a.inner == b.inner;
     default:
-        return cel_compare(a, b, &order) ? !order : a.p == b.p;
+        return cel_compare(r, a, b, &order) ? !order : a.p == b.p;
     }
 }
 
@@ -439,8 +468,9 @@ bool cel_find(struct cel_run *r, struct cel_value map, struct cel_value key, str
 {
     if (map.is_json)
         return key.kind == CEL_STRING && find_json(r, map, key.s, ret);
-    cel_charge(r, map.map->n / 64);
-    for (size_t i = 0; i < map.map->n; i++) {
+    for (size_t i = 0; i < map.map->n && !r->over; i++) {
+        if (i % 4 == 3)
+            cel_charge(r, 1);
         if (cel_equal(r, map.map->keys[i], key)) {
             *ret = map.map->values[i];
             return true;
@@ -462,6 +492,27 @@ static bool as_index(struct cel_value at, int64_t *ret)
     return true;
 }
 
+static struct cel_value item_at(struct cel_run *r, struct cel_value list, int64_t i)
+{
+    const cJSON *found = NULL;
+    int64_t steps = 0;
+
+    if (i >= 0 && !list.is_json && (uint64_t)i < list.list->n)
+        return list.list->items[i];
+    if (i < 0 || !list.is_json)
+        return cel_error(r, "index out of bounds: %lld", (long long)i);
+    json_each(item, list.json)
+    {
+        if (steps++ == i) {
+            found = item;
+            break;
+        }
+    }
+    cel_charge_walk(r, (size_t)steps);
+    return found ? child(r, elem_of(r, list), found)
+                 : cel_error(r, "index out of bounds: %lld", (long long)i);
+}
+
 struct cel_value cel_index(struct cel_run *r, struct cel_value from, struct cel_value at)
 {
     struct cel_value found;
@@ -475,15 +526,28 @@ struct cel_value cel_index(struct cel_run *r, struct cel_value from, struct cel_
         return cel_no_overload(r);
     if (!as_index(at, &i))
         return cel_error(r, "unsupported index type '%.*s' in list", STR_F(cel_kind_name(at)));
-    if (i < 0 || (uint64_t)i >= cel_size(from))
-        return cel_error(r, "index out of bounds: %lld", (long long)i);
-    if (!from.is_json)
-        return from.list->items[i];
-    cel_charge(r, (uint64_t)i / 64);
-    return child(r, elem_of(r, from), json_at(from.json, (size_t)i));
+    return item_at(r, from, i);
 }
 
 /* ---- as a string ---- */
+
+/* The fewest digits behind the dot that read back, as an exponent shows them: where 15 in all
+ * do, those without their zeros are the shortest. */
+static int digits_of(double d, int *ret_exponent)
+{
+    char text[64], *e;
+
+    for (int n = fabs(d) < DBL_MIN ? 0 : 14;; n++) {
+        snprintf(text, sizeof(text), "%.*e", n, d);
+        if (n < 16 && strtod(text, NULL) != d)
+            continue;
+        e = strchr(text, 'e');
+        *ret_exponent = (int)strtol(e + 1, NULL, 10);
+        for (; n && e[-1] == '0'; e--)
+            n--;
+        return n;
+    }
+}
 
 /* Go's strconv 'g': the fewest digits that read back, with an exponent from 1e6 on and below
  * 1e-4. */
@@ -491,16 +555,17 @@ static struct str double_text(struct cel_run *r, double d)
 {
     bool plain = d == 0 || (fabs(d) >= 1e-4 && fabs(d) < 1e6);
     char digits[64];
+    int n, exponent;
 
     if (isnan(d))
         return STR("NaN");
     if (isinf(d))
         return d > 0 ? STR("+Inf") : STR("-Inf");
-    for (int n = 0; n <= 24; n++) {
-        snprintf(digits, sizeof(digits), plain ? "%.*f" : "%.*e", n, d);
-        if (strtod(digits, NULL) == d)
-            break;
-    }
+    cel_charge(r, COST_NUMBER);
+    n = digits_of(d, &exponent);
+    if (plain)
+        n -= exponent;
+    snprintf(digits, sizeof(digits), plain ? "%.*f" : "%.*e", n > 0 ? n : 0, d);
     return arena_str(r->arena, str_c(digits));
 }
 
@@ -508,6 +573,7 @@ static struct str duration_text(struct cel_run *r, int64_t ns)
 {
     char digits[64];
 
+    cel_charge(r, COST_NUMBER);
     for (int n = 0; n <= 9; n++) {
         snprintf(digits, sizeof(digits), "%.*f", n, (double)ns / 1e9);
         if (strtod(digits, NULL) == (double)ns / 1e9)
@@ -521,6 +587,7 @@ static struct str timestamp_text(struct cel_run *r, int64_t us)
     struct str s;
     size_t n;
 
+    cel_charge(r, COST_NUMBER);
     if (us % 1000000 == 0)
         return time_format_s(r->arena, us / 1000000);
     s = time_format_us(r->arena, us);

@@ -142,6 +142,10 @@ static void test_values(void **state)
         {"type(1) == int && type('') == string", "true"},
         {"int('12') + int(3.9) + int(2u)", "17"},
         {"string(1) + string(true) + string(1.5)", "1true1.5"},
+        {"'%s'.format([[1.1, 0.1, 1e300, 100000.0, 999999.5, 0.0001, 123456.789, 1e6]])",
+         "[1.1, 0.1, 1e+300, 100000, 999999.5, 0.0001, 123456.789, 1e+06]"},
+        {"'%s'.format([[5e-324, 0.30000000000000004, 1.0 / 3.0, -2.5, 999999.9999999999]])",
+         "[5e-324, 0.30000000000000004, 0.3333333333333333, -2.5, 999999.9999999999]"},
         {"double('1.5') + double(1)", "2.5"},
         {"duration('1h30m') > duration('60m')", "true"},
         {"string(duration('90s'))", "90s"},
@@ -332,6 +336,85 @@ static void test_depth_ends(void **state)
     }
 }
 
+#define LONG 40000
+
+/* What is free, or as dear as one step, upstream: a source may have thousands, an object too. */
+static void test_walks_are_charged(void **state)
+{
+    static const struct {
+        const char *source;
+        int64_t least;
+    } rows[] = {
+        {"size(object.l) > 0", LONG / 8},
+        {"size(object.s) > 0", LONG / 100},
+        {"object.l[object.l.size() - 1] == 0 || object.l[0] == 1", LONG / 4},
+        {"object.l[9999999] == 0 || true", LONG / 8},
+        {"object.l == [1]", LONG / 8},
+        {"object.l.first().hasValue()", LONG / 8},
+        {"object.s in [object.t]", LONG / 10},
+        {"[object.s] == [object.t]", LONG / 10},
+        {"{'a': object.s} == {'a': object.t}", LONG / 10},
+        {"object.s == object.t", LONG / 10},
+        {"object.t in object.m", LONG / 256},
+        {"[object.s, object.t].max() != ''", LONG / 10},
+        {"[object.s, object.t].sort() != []", LONG / 10},
+        {"[object.s, object.t].sortBy(x, x) != []", LONG / 10},
+        {"[object.s, object.t].isSorted()", LONG / 10},
+        {"[object.s, object.t].distinct() != []", LONG / 10},
+        {"int(object.s) == 0 || true", LONG / 11},
+        {"double(object.s) == 0.0 || true", LONG / 11},
+        {"duration(object.s) == duration('0s') || true", LONG / 11},
+        {"timestamp(object.s) == timestamp(0) || true", LONG / 11},
+        {"'%x'.format([object.s]) == ''", LONG / 5},
+        {"'%e'.format([1.0]) == ''", 20},
+        {"string(1e300) == ''", 50},
+        {"'%.100f'.format([1.0]) == ''", 70},
+        {"'a'.matches(object.p)", 1000},
+        {"[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0] == []", 23},
+        {"true ? (true ? (true ? (true ? true : true) : true) : true) : true", 1},
+    };
+    struct buf b = BUF_INIT(0);
+
+    (void)state;
+    buf_addc(&b, "{\"l\":[1");
+    for (size_t i = 1; i < LONG / 2; i++)
+        buf_addc(&b, ",1");
+    for (const char *key = "st"; *key; key++) {
+        buf_printf(&b, "%s,\"%c\":\"", *key == 's' ? "]" : "", *key);
+        for (size_t i = 0; i < LONG; i++)
+            buf_char(&b, '1');
+        buf_printf(&b, "%c\"", *key);
+    }
+    buf_addc(&b, ",\"p\":\"");
+    for (size_t i = 0; i < 1000; i++)
+        buf_char(&b, 'a');
+    buf_addc(&b, "\",\"m\":{\"");
+    for (size_t i = 0; i <= LONG; i++)
+        buf_char(&b, '1');
+    buf_addc(&b, "\":1}}");
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct arena *a = arena_new(0);
+        struct cel_variable object = {"object", {0}};
+        const struct cel_activation activation = {&object, 1, NULL, NULL, NULL};
+        struct cel_program *p;
+        struct cel_value v;
+        int64_t cost = 0;
+        struct err err;
+        cJSON *tree;
+
+        err_init(&err, a);
+        assert_int_equal(json_parse(a, buf_str(&b), &tree, &err), 0);
+        object.value = cel_from_json(tree);
+        assert_int_equal(cel_compile(a, str_c(rows[i].source), &ENVIRONMENT, &p, &err), 0);
+        v = cel_evaluate(a, p, &activation, CEL_CALL_LIMIT, &cost);
+        cel_program_release(p);
+        if (v.kind != CEL_BOOL || cost < rows[i].least)
+            fail_msg("%s: kind %d, cost %lld", rows[i].source, v.kind, (long long)cost);
+        arena_free(a);
+    }
+    buf_fini(&b);
+}
+
 /* before, what repeats with its separator, after: what compiling it may take of memory. */
 static void test_compiling_ends(void **state)
 {
@@ -379,7 +462,7 @@ int main(void)
         cmocka_unit_test(test_values),         cmocka_unit_test(test_objects),
         cmocka_unit_test(test_functions),      cmocka_unit_test(test_refused),
         cmocka_unit_test(test_cost_ends),      cmocka_unit_test(test_depth_ends),
-        cmocka_unit_test(test_compiling_ends),
+        cmocka_unit_test(test_compiling_ends), cmocka_unit_test(test_walks_are_charged),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
