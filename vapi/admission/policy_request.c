@@ -135,7 +135,7 @@ static const struct user *checked_user(const struct policy_request *q, const str
                                        struct user *account, struct str groups[3])
 {
     if (!c->service_account.n)
-        return q->call->user;
+        return &q->user; /* of a controller: the account, not this process */
     groups[0] = STR("system:serviceaccounts");
     groups[1] = arena_printf(q->arena, "system:serviceaccounts:%.*s", STR_F(c->service_account_ns));
     groups[2] = STR("system:authenticated");

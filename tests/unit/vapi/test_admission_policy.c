@@ -135,6 +135,18 @@ static void our_own_writes(void **state)
     assert_int_equal(world_count(W, "pods", "n", "a", "b"), 1);
 }
 
+/* How many pods of a DaemonSet the policies let its controller create on one node. */
+static unsigned pods_of_a_daemon_set(void)
+{
+    world_node(W, "a", "{}");
+    world_create(W, "daemonsets.apps", "n",
+                 "{'metadata':{'name':'d'},'spec':{'selector':{'matchLabels':{'a':'b'}},'template':"
+                 "{'metadata':{'labels':{'a':'b'}},'spec':{'containers':[{'name':'c','image':'i'}]}"
+                 "}}}");
+    world_settle(W);
+    return (unsigned)world_count(W, "pods", "n", "a", "b");
+}
+
 /* Which are not always its own name. */
 static void controllers_have_the_accounts_of_upstream(void **state)
 {
@@ -143,13 +155,19 @@ static void controllers_have_the_accounts_of_upstream(void **state)
            "{'apiGroups':[''],'apiVersions':['v1'],'operations':['CREATE'],'resources':['pods']}",
            "'validations':[{'expression':'request.userInfo.username == "
            "\\'system:serviceaccount:kube-system:daemon-set-controller\\''}]");
-    world_node(W, "a", "{}");
-    world_create(W, "daemonsets.apps", "n",
-                 "{'metadata':{'name':'d'},'spec':{'selector':{'matchLabels':{'a':'b'}},'template':"
-                 "{'metadata':{'labels':{'a':'b'}},'spec':{'containers':[{'name':'c','image':'i'}]}"
-                 "}}}");
-    world_settle(W);
-    assert_int_equal(world_count(W, "pods", "n", "a", "b"), 1);
+    assert_int_equal(pods_of_a_daemon_set(), 1);
+}
+
+/* What is created for a workload has the rights of upstream's controller, not of this process. */
+static void controllers_have_no_more_rights(void **state)
+{
+    (void)state;
+    policy("rights",
+           "{'apiGroups':[''],'apiVersions':['v1'],'operations':['CREATE'],'resources':['pods']}",
+           "'validations':[{'expression':"
+           "'!authorizer.group(\\\"\\\").resource(\\\"secrets\\\").check(\\\"delete\\\").allowed()'"
+           "}]");
+    assert_int_equal(pods_of_a_daemon_set(), 1);
 }
 
 /* Sixty dear policies end as one: the budget is of the request. */
@@ -267,6 +285,7 @@ int main(void)
         WORLD_TEST(policies_do_not_judge_themselves),
         WORLD_TEST(our_own_writes),
         WORLD_TEST(controllers_have_the_accounts_of_upstream),
+        WORLD_TEST(controllers_have_no_more_rights),
         WORLD_TEST(a_request_ends),
         WORLD_TEST(variables_do_not_nest_without_end),
         WORLD_TEST(variables_nest_within_the_stack),
