@@ -291,7 +291,7 @@ static bool is_of_another(const struct grant_state *s, struct str name, struct s
 
 static struct str refusal_of(struct grant_state *s, struct str name)
 {
-    return s->queue_refused ? s->queue_refused(s->ctx, grant_queue_path(s, name)) : STR("");
+    return s->refused ? s->refused(s->ctx, grant_queue_path(s, name), STR("")) : STR("");
 }
 
 static const char *refused(struct grant_state *s, struct str name, struct str *ret_message)

@@ -96,8 +96,9 @@ struct grant_state {
     bool keeps_queues;     /* pools of mode kai-fraction are granted */
     bool queues_known;     /* all of them are read: else nothing is granted of those pools */
     struct str queues_why; /* what the host has against their list; empty: nothing */
-    /* ... and against the last write to a Queue; empty: nothing. NULL: it refused none. */
-    struct str (*queue_refused)(void *ctx, struct str path);
+    /* What the host has against a write to this object, of a ResourceQuota for the part of a pool;
+     * empty: nothing. NULL: it refuses none. */
+    struct str (*refused)(void *ctx, struct str path, struct str part);
     struct grant_queue **queues;
     size_t n_queues, cap_queues;
     struct map queues_by_name, queues_by_owner;

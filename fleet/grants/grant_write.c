@@ -171,14 +171,41 @@ static cJSON *pool_copy(struct grant_state *s, const struct grant_row *r)
     return item;
 }
 
-/* Is the bound of a pool of parts kept? Of others a ResourceQuota is. */
+static struct str quota_path(struct grant_state *s, const struct grant_tenant *t)
+{
+    return arena_printf(s->a, "/api/v1/namespaces/%.*s/resourcequotas/" GRANT_QUOTA, STR_F(t->ns));
+}
+
+static struct str status_path(struct grant_state *s, const struct grant_row *r)
+{
+    return arena_printf(s->a, GRANT_GROUP "/namespaces/%.*s/gpubindings/%.*s/status",
+                        STR_F(r->tenant->ns), STR_F(r->name));
+}
+
+/* What the host has against the ResourceQuota of a binding: of its pool, or as a whole. */
+static struct str quota_refusal(struct grant_state *s, const struct grant_row *r)
+{
+    struct str path = s->refused ? quota_path(s, r->tenant) : STR(""), why;
+
+    if (!path.n)
+        return STR("");
+    why = s->refused(s->ctx, path, r->pool);
+    return why.n ? why : s->refused(s->ctx, path, STR(""));
+}
+
+/* Is the bound of a pool of parts kept, which is a Queue? Of others it is a ResourceQuota, of which
+ * only a refusal is said. */
 static void bounded_condition(struct grant_state *s, const struct grant_row *r, cJSON *object)
 {
     struct str message;
     const char *trouble;
 
     if (!grant_is_queued(s, r->index)) {
-        condition_remove(object, "Bounded");
+        message = quota_refusal(s, r);
+        if (message.n)
+            set_condition(s, object, "Bounded", false, "QuotaRefused", message);
+        else
+            condition_remove(object, "Bounded");
         return;
     }
     trouble = grant_queue_trouble(s, r, &message);
@@ -272,14 +299,6 @@ static cJSON *pause_of(struct grant_state *s, const struct share_binding *b)
 
 /* --- its budget --- */
 
-static void drop_condition(cJSON *object, const char *type)
-{
-    cJSON *list = json_path(object, "status.conditions"), *one = condition_get(list, type);
-
-    if (one)
-        json_detach(list, one);
-}
-
 static void budget_conditions(struct grant_state *s, const struct grant_row *r, cJSON *object)
 {
     static const char *const effects[] = {
@@ -289,8 +308,8 @@ static void budget_conditions(struct grant_state *s, const struct grant_row *r, 
     struct str name;
 
     if (!r->budget.is) {
-        drop_condition(object, "BudgetWarning");
-        drop_condition(object, "BudgetExceeded");
+        condition_remove(object, "BudgetWarning");
+        condition_remove(object, "BudgetExceeded");
         return;
     }
     name = budget_name(s, r);
@@ -366,10 +385,7 @@ static bool write_binding(struct grant_state *s, size_t i, struct grant_write *r
         JSON("lendPause", pause_of(s, b)), JSON("maintenance", maintenance),
         JSON("budget", budget_of(s, r)), JSON("conditions", json_path(object, "status.conditions")),
         JSON_I64("observedGeneration", json_i64_at(r->tree, "metadata.generation", 0)));
-    return put_status(s, r->tree, "GPUBinding",
-                      arena_printf(s->a, GRANT_GROUP "/namespaces/%.*s/gpubindings/%.*s/status",
-                                   STR_F(r->tenant->ns), STR_F(r->name)),
-                      status, ret);
+    return put_status(s, r->tree, "GPUBinding", status_path(s, r), status, ret);
 }
 
 /* --- GPUPool --- */
@@ -385,6 +401,32 @@ static struct rational sum_pool(const struct grant_state *s, size_t index)
     return sum;
 }
 
+/* A write of a binding of the pool that the host refuses, whose tenant the administrator may read
+ * of. NULL: there is none. */
+static const char *refused_write(struct grant_state *s, const struct grant_pool *p,
+                                 struct str *ret_why)
+{
+    struct str why = STR("");
+
+    for (size_t i = 0; s->refused && p->index != SHARE_NO_POOL && i < s->n_rows; i++) {
+        const struct grant_row *r = &s->rows[i];
+
+        if (r->index != p->index)
+            continue;
+        if ((why = quota_refusal(s, r)).n)
+            *ret_why = arena_printf(s->a,
+                                    "ResourceQuota \"" GRANT_QUOTA "\" of namespace \"%.*s\": "
+                                    "%.*s",
+                                    STR_F(r->tenant->ns), STR_F(why));
+        else if (r->tree && (why = s->refused(s->ctx, status_path(s, r), STR(""))).n)
+            *ret_why = arena_printf(s->a, "status of GPUBinding \"%.*s/%.*s\": %.*s",
+                                    STR_F(r->tenant->ns), STR_F(r->name), STR_F(why));
+        if (why.n)
+            return "WriteRefused";
+    }
+    return NULL;
+}
+
 /* Of two pools with one resource, what a namespace has of both is bounded together. */
 static void fence_condition(struct grant_state *s, const struct grant_pool *p, cJSON *object)
 {
@@ -394,7 +436,8 @@ static void fence_condition(struct grant_state *s, const struct grant_pool *p, c
     const char *trouble =
         grant_is_queued(s, p->index) ? grant_queues_trouble(s, p->index, &why) : NULL;
 
-    if (grant_is_queued(s, p->index)) {
+    trouble = trouble ? trouble : refused_write(s, p, &why);
+    if (grant_is_queued(s, p->index) || trouble) {
         set_condition(s, object, "Fenced", !trouble, trouble ? trouble : "OwnQueues", why);
         return;
     }
@@ -724,7 +767,7 @@ static bool has_charged_less(const cJSON *quota, const cJSON *units, const cJSON
 
 struct quota_plan {
     cJSON *units, *record;
-    struct str pool; /* the one that changes */
+    struct str pool; /* the one that changes; or empty */
     struct rational value;
     bool raises;
 };
@@ -831,9 +874,10 @@ static void put_quota(struct grant_state *s, const struct grant_tenant *t,
         arena_printf(s->a, "/api/v1/namespaces/%.*s/resourcequotas", STR_F(t->ns));
 
     *ret = (struct grant_write){.method = t->quota ? "PUT" : "POST",
-                                .path = arena_printf(s->a, "%.*s/" GRANT_QUOTA, STR_F(collection)),
+                                .path = quota_path(s, t),
                                 .collection = t->quota ? STR("") : collection,
                                 .version = json_str_at(t->quota, "metadata.resourceVersion"),
+                                .part = p->pool,
                                 .pool = p->raises ? p->pool : STR(""),
                                 .value = p->raises ? p->value : RATIONAL_ZERO,
                                 .body = quota_body(s, t, p)};

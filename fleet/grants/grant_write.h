@@ -11,6 +11,7 @@ struct grant_write {
     const char *method;
     struct str path, version; /* path of the object, also where it is created */
     struct str collection;    /* of a POST; else empty */
+    struct str part;          /* of a ResourceQuota: the pool whose share changes; or empty */
     struct str pool;          /* what it raises, where it raises */
     struct rational value;
     cJSON *body;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Grants while the host changes. Every turn reads what reflectors and facts have, computes all of
- * it anew and sends what follows; nothing else is remembered but writes whose outcome is not known.
+ * it anew and sends what follows; nothing else is remembered but writes whose outcome is not known,
+ * and those that the host refuses.
  * The facts of nodes and pods follow these as they change: to parse them all is most of a turn.
  * Between two turns is four times what the first one took, but at most 5 s, so that a machine which
  * stood still goes on; there is none while nothing changes. Its length: sources, turns, writes and
@@ -28,18 +29,19 @@
 #include "grant_queue.h"
 #include "grant_write.h"
 #include "pool_gauges.h"
+#include "refusals.h"
 #include "unsaid.h"
 
-#define GRANTS_MAGIC    0x6772616eu
-#define MOST_IN_FLIGHT  64 /* as many as the client of the host has by itself */
-#define SOON_MS         20
-#define SPACING         4    /* times what the last turn took, until the next */
-#define MOST_SPACING    5000 /* ms */
-#define RETRY_MS        1000
-#define MOST_RETRY_MS   60000
-#define QUEUES_RETRY_MS 10000
-#define MOST_WHY        500
-#define MOST_SERIES     10000
+#define GRANTS_MAGIC   0x6772616eu
+#define MOST_IN_FLIGHT 64 /* as many as the client of the host has by itself */
+#define SOON_MS        20
+#define SPACING        4    /* times what the last turn took, until the next */
+#define MOST_SPACING   5000 /* ms */
+#define RETRY_MS       1000
+#define MOST_RETRY_MS  60000
+#define MOST_WHY       500
+#define MOST_LOGGED    16 /* refusals at one time */
+#define MOST_SERIES    10000
 
 /* Queues only where they are kept: NULL elsewhere. */
 enum source {
@@ -56,21 +58,16 @@ enum source {
 struct attempt {
     LIST_ENTRY(attempt) all;
     struct grants *g;
-    struct str path, version, pool; /* on the heap */
-    struct str body;                /* of a PUT that raises nothing; heap */
-    int64_t wait_ms, until_ms;      /* the host made nothing of it: not again before; or 0 */
+    struct str path, version, pool; /* on the heap, as part is */
+    struct str part;
+    uint64_t wish;
+    struct str body;           /* of a PUT that raises nothing; heap */
+    int64_t wait_ms, until_ms; /* the host made nothing of it: not again before; or 0 */
     struct rational value;
     struct reflector *learns;
     struct host_call *call;
     bool deletes;                /* its answer is of what is gone */
     struct unsaid_events events; /* without an arena: there are none */
-};
-/* What the host refused of a Queue, until it takes that, or that is not wanted any more. */
-struct refusal {
-    struct map_entry by_path;
-    struct str path, why;
-    int64_t until_ms; /* it is not sent before */
-    bool wanted;      /* by the turn under way */
 };
 struct grants {
     unsigned magic;
@@ -85,7 +82,7 @@ struct grants {
     uint64_t n_failed;
     bool warned;           /* of writes that change nothing */
     struct str queues_why; /* what the host has against a list of Queues; empty: nothing; heap */
-    struct map refusals;
+    struct refusals *refusals;
     uv_timer_t timer;
     int64_t next_ms; /* no turn before */
     int64_t due_ms;
@@ -143,6 +140,7 @@ static void attempt_free(struct grants *g, struct attempt *t)
     mem_free(t->path.p);
     mem_free(t->version.p);
     mem_free(t->pool.p);
+    mem_free(t->part.p);
     mem_free(t->body.p);
     arena_free(t->events.a);
     mem_free(t);
@@ -238,94 +236,49 @@ static void note_queues(struct grants *g, const struct err *err)
         log_warn("grants: Queues of KAI cannot be kept: %.*s", STR_F(g->queues_why));
 }
 
-static struct refusal *refusal_of(const struct grants *g, struct str path)
+static struct str why_refused(void *ctx, struct str path, struct str part)
 {
-    struct map_entry *e = map_get(&g->refusals, path);
+    const struct grants *g = ctx;
 
-    return e ? CONTAINER(e, struct refusal, by_path) : NULL;
+    return fleet_refusals_why(g->refusals, path, part);
 }
 
-static struct str queue_refused(void *ctx, struct str path)
+/* What the host says of a write as such. The turn that follows says so in conditions. */
+static void note_answer(struct grants *g, const struct attempt *t, const struct err *err)
 {
-    const struct refusal *r = refusal_of(ctx, path);
-
-    return r ? r->why : STR("");
-}
-
-static void refusal_free(struct grants *g, struct refusal *r)
-{
-    map_remove(&g->refusals, &r->by_path);
-    mem_free(r->path.p);
-    mem_free(r->why.p);
-    mem_free(r);
-}
-
-static void note_refusal(struct grants *g, struct str path, const struct err *err)
-{
-    struct refusal *r = refusal_of(g, path);
-
-    if (!r) {
-        if (!map_count(&g->refusals))
-            log_warn("grants: a write to %.*s is refused: %.*s", STR_F(path), STR_F(err->message));
-        r = NEW(struct refusal);
-        *r = (struct refusal){.path = mem_str(path)};
-        map_put(&g->refusals, &r->by_path, r->path);
-    }
-    mem_free(r->why.p);
-    r->why = mem_str(str_clip(err->message, MOST_WHY));
-    r->until_ms = clock_mono_ms(g->o.clock) + QUEUES_RETRY_MS;
-}
-
-/* What the host says of a write of a Queue. One that is gone is deleted. */
-static void queue_written(struct grants *g, const struct attempt *t, const struct err *err)
-{
-    struct refusal *r = refusal_of(g, t->path);
     bool done = !err || (t->deletes && err->kind == &ERR_NOT_FOUND);
 
-    if (done && r)
-        refusal_free(g, r);
-    else if (!done && err->kind != &ERR_CONFLICT && was_refused(err))
-        note_refusal(g, t->path, err);
+    if (done)
+        fleet_refusals_taken(g->refusals, t->path, t->part);
+    else if (fleet_is_refusal(err) &&
+             fleet_refusals_note(g->refusals, t->path, t->part, t->wish, err->message,
+                                 clock_mono_ms(g->o.clock)) &&
+             fleet_refusals_count(g->refusals) <= MOST_LOGGED)
+        log_warn("grants: a write to %.*s is refused, and tried again: %.*s", STR_F(t->path),
+                 STR_F(err->message));
 }
 
-/* Was it refused just now? It is wanted still. */
-static bool is_refused(struct grants *g, const struct grant_write *w, int64_t now)
+/* Was it refused just now? */
+static bool is_refused(struct grants *g, const struct grant_write *w, uint64_t wish)
 {
-    struct refusal *r = is_queue(w->path) ? refusal_of(g, w->path) : NULL;
+    int64_t wait =
+        fleet_refusals_wait(g->refusals, w->path, w->part, wish, clock_mono_ms(g->o.clock));
 
-    if (!r)
-        return false;
-    r->wanted = true;
-    if (now < r->until_ms)
-        turn_in(g, r->until_ms - now);
-    return now < r->until_ms;
-}
-
-static void forget_refusal(void *ctx, struct map_entry *e)
-{
-    struct refusal *r = CONTAINER(e, struct refusal, by_path);
-    struct grants *g = ctx;
-
-    if (!r->wanted) { /* a condition says so */
-        refusal_free(g, r);
-        turn_in(g, SOON_MS);
-        return;
-    }
-    r->wanted = false;
+    if (wait)
+        turn_in(g, wait);
+    return wait > 0;
 }
 
 static void on_written(void *ctx, const struct host_answer *answer, const struct err *err)
 {
     struct attempt *t = ctx;
     struct grants *g = t->g;
-    bool queue = is_queue(t->path);
 
     assert(g->magic == GRANTS_MAGIC);
     t->call = NULL;
     g->in_flight--;
     g->n_failed += err && err->kind != &ERR_CONFLICT;
-    if (queue)
-        queue_written(g, t, err);
+    note_answer(g, t, err);
     if (!err && !t->deletes && was_in_vain(t, answer->body)) {
         wait_longer(g, t);
         return;
@@ -339,10 +292,7 @@ static void on_written(void *ctx, const struct host_answer *answer, const struct
         keep_events(g, t);
     if (!err || was_refused(err) || !t->pool.n)
         attempt_free(g, t);
-    if (host_err_is_permanent(err) && !queue)
-        g->o.refused(g->o.ctx, err);
-    else
-        turn_in(g, err ? RETRY_MS : SOON_MS);
+    turn_in(g, err && !fleet_is_refusal(err) ? RETRY_MS : SOON_MS);
 }
 
 static struct reflector *source_of(const struct grants *g, struct str path)
@@ -380,8 +330,9 @@ static void send_write(struct grants *g, struct arena *a, const struct grant_wri
     bool busy;
     struct attempt *t = attempt_of(g, w, &busy);
     int64_t now = clock_mono_ms(g->o.clock);
+    uint64_t wish = fleet_refusals_wish(a, w);
 
-    if (is_refused(g, w, now) || busy)
+    if (is_refused(g, w, wish) || busy)
         return;
     if (t && now < t->until_ms && str_eq(t->body, q.body)) {
         turn_in(g, t->until_ms - now);
@@ -404,6 +355,9 @@ static void send_write(struct grants *g, struct arena *a, const struct grant_wri
         mem_free(t->body.p);
         t->body = mem_str(q.body);
     }
+    mem_free(t->part.p);
+    t->part = mem_str(w->part);
+    t->wish = wish;
     prepare_events(t, w);
     g->in_flight++;
     t->call = host_send(g->o.host, &q, on_written, t);
@@ -716,7 +670,7 @@ static int64_t turn(struct grants *g)
     s.keeps_queues = g->o.queues;
     s.queues_known = is_listed(g, SOURCE_QUEUES);
     s.queues_why = g->queues_why;
-    s.queue_refused = queue_refused;
+    s.refused = fleet_refusals_count(g->refusals) ? why_refused : NULL;
     s.classes = grant_class_watch_source(g->classes);
     read_pools(&s, g->sources[SOURCE_POOLS]);
     read_all(&s, g->sources[SOURCE_BINDINGS], grant_state_binding);
@@ -730,8 +684,8 @@ static int64_t turn(struct grants *g)
     look_at_nodes(g, &s);
     while (g->in_flight < MOST_IN_FLIGHT && (more = grant_next_write(&s, &at, &w)))
         send_write(g, a, &w);
-    if (!more)
-        map_each(&g->refusals, forget_refusal, g);
+    if (!more && fleet_refusals_forget(g->refusals)) /* a condition says so still */
+        turn_in(g, SOON_MS);
     forget_vain(g);
     remember(g, &s);
     next_s = s.next_s ? s.next_s - times.now_s : 0;
@@ -862,6 +816,7 @@ struct grants *grants_open(const struct grants_options *options)
     grant_facts_settle(g->facts, options->clock);
     g->events = fleet_event_writer_new(options->host, options->clock);
     g->unsaid = fleet_unsaid_new();
+    g->refusals = fleet_refusals_new();
     keep_facts(g);
     uv_timer_init(options->loop, &g->timer);
     g->timer.data = g;
@@ -962,6 +917,8 @@ void grants_metrics(const struct grants *g, struct buf *out)
     if (g)
         metrics_single_u64(out, METRIC_FLEET_GRANT_FAILURES, g->n_failed);
     if (g)
+        fleet_refusals_metrics(g->refusals, out);
+    if (g)
         fleet_event_writer_metrics(g->events, out);
 }
 
@@ -989,6 +946,7 @@ static void on_closed(uv_handle_t *handle)
     grant_facts_free(g->facts);
     fleet_event_writer_free(g->events);
     fleet_unsaid_free(g->unsaid);
+    fleet_refusals_free(g->refusals);
     g->magic = 0;
     mem_free(g);
     closed(ctx);

@@ -404,6 +404,83 @@ def test_refusals_are_conditions(host, grants, namespace):
         host.delete_namespace(other)
 
 
+ADMISSION = "/apis/admissionregistration.k8s.io/v1"
+
+
+def forbid(grants, name, group, resource, operations, refuses):
+    """A policy of the host that refuses these writes; returns once it does, by a probe that `refuses` makes."""
+    rule = {"apiGroups": [group], "apiVersions": ["*"], "operations": operations, "resources": [resource]}
+    grants.create(f"{ADMISSION}/validatingadmissionpolicies", {"metadata": {"name": name}, "spec": {
+        "matchConstraints": {"resourceRules": [rule]},
+        "validations": [{"expression": f"object.metadata.namespace != '{name}'", "message": "quotas are ours"}]}})
+    grants.create(f"{ADMISSION}/validatingadmissionpolicybindings", {
+        "metadata": {"name": name}, "spec": {"policyName": name, "validationActions": ["Deny"]}})
+    eventually(lambda: refuses() in (403, 422), 60, "the policy")
+
+
+def permit(grants, name):
+    for kind in ("validatingadmissionpolicybindings", "validatingadmissionpolicies"):
+        grants.host.api.delete(grants.made.pop(grants.made.index(f"{ADMISSION}/{kind}/{name}")))
+
+
+def test_a_policy_that_refuses_one_quota_stops_no_other(host, grants, namespace):
+    """A refused write is a condition, a metric and one line of the log; other grants go on, and so does it afterwards."""
+    other = f"{namespace}-b"
+    host.create_namespace(other)
+    quotas = f"/api/v1/namespaces/{other}/resourcequotas"
+    probe = {"metadata": {"name": "probe"}, "spec": {"hard": {"pods": "1"}}}
+    try:
+        forbid(grants, other, "", "resourcequotas", ["CREATE", "UPDATE"],
+               lambda: host.api.raw("POST", quotas, probe, query={"dryRun": "All"})[0])
+        grants.bind(other, guarantee="4")
+        grants.fleet.start()
+        grants.bind(namespace, guarantee="4")
+        grants.until(namespace, grant="4")
+        bounded = eventually(lambda: next((c for c in grants.status(other).get("conditions", []) if c["type"] == "Bounded"), None), 60,
+                             "the condition")
+        assert (bounded["status"], bounded["reason"]) == ("False", "QuotaRefused") and "quotas are ours" in bounded["message"], bounded
+        fenced = eventually(lambda: (c := condition(host.api.get(f"{GROUP}/gpupools/a100"), "Fenced"))["status"] == "False" and c, 60,
+                            "the pool's condition")
+        assert fenced["reason"] == "WriteRefused" and f'namespace "{other}"' in fenced["message"], fenced
+        host.api.patch(f"{bindings_of(namespace)}/a100", {"spec": {"guarantee": "12"}})  # beside what is reserved for the other
+        grants.until(namespace, grant="12")
+        host.api.patch(f"{bindings_of(namespace)}/a100", {"spec": {"guarantee": "2"}})
+        grants.until(namespace, grant="2")
+        assert grants.status(other)["grant"] == "0"
+        assert grants.fleet.metrics()["sublet_fleet_refused_writes"][frozenset({("kind", "ResourceQuota")})] == 1
+        assert grants.fleet.process.tail().count("is refused, and tried again") == 1
+        permit(grants, other)
+        grants.until(other, grant="4")
+        eventually(lambda: not any(c["type"] == "Bounded" for c in grants.status(other)["conditions"]), 60, "no more trouble")
+        eventually(lambda: condition(host.api.get(f"{GROUP}/gpupools/a100"), "Fenced")["status"] == "True", 60, "no more trouble")
+    finally:
+        host.delete_namespace(other)
+
+
+def test_a_policy_that_refuses_one_status_promises_nothing_twice(host, grants, namespace):
+    """Of a tenant whose binding cannot be lowered nothing is given to another; the pool says why."""
+    other = f"{namespace}-b"
+    host.create_namespace(other)
+    path = f"{bindings_of(namespace)}/a100"
+    try:
+        grants.bind(namespace, guarantee="4", burst="12")
+        grants.fleet.start()
+        grants.until(namespace, grant="16")
+        forbid(grants, namespace, "sublet.dev", "gpubindings/status", ["UPDATE"],
+               lambda: host.api.raw("PUT", f"{path}/status", host.api.get(path), query={"dryRun": "All"})[0])
+        grants.bind(other, guarantee="8")
+        fenced = eventually(lambda: (c := condition(host.api.get(f"{GROUP}/gpupools/a100"), "Fenced"))["status"] == "False" and c, 60,
+                            "the pool's condition")
+        assert fenced["reason"] == "WriteRefused" and f'GPUBinding "{namespace}/a100"' in fenced["message"], fenced
+        grants.until(other, grant="0")
+        assert grants.status(namespace)["grant"] == "16" and grants.quota(namespace) == 16
+        permit(grants, namespace)
+        grants.until(namespace, grant="8")
+        grants.until(other, grant="8")
+    finally:
+        host.delete_namespace(other)
+
+
 def described(host, namespace, kind, name):
     """(type, reason, message) of each Event that `kubectl describe` shows."""
     shown = host.kubectl.within(namespace)("describe", kind, name)

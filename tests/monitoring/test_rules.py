@@ -41,6 +41,8 @@ ALERTS = {
          'sublet_fleet_pool_condition{condition="Overcommitted",pool="a",status="false"}': "1x9000"}, {"condition": "Fenced", "pool": "a"},
         {'sublet_fleet_pool_condition{condition="Ready",pool="a",status="false"}': "0x9000",
          'sublet_fleet_pool_condition{condition="Ready",pool="a",status="true"}': "1x9000"}),
+    "SubletFleetWritesRefused": ({'sublet_fleet_refused_writes{kind="ResourceQuota"}': "1x9000", 'sublet_fleet_refused_writes{kind="Queue"}': "0x9000"},
+                                 {"kind": "ResourceQuota"}, {'sublet_fleet_refused_writes{kind="ResourceQuota"}': "0x9000"}),
     "SubletFleetBudgetThreshold": (
         {'sublet_fleet_budget_threshold_percent{currency="USD",pool="a",tenant="t"}': "80x9000",
          'sublet_fleet_budget_ratio{currency="USD",pool="a",tenant="t"}': "0.9x9000"}, {"pool": "a", "tenant": "t"},

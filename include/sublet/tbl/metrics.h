@@ -165,6 +165,9 @@ METRIC(FLEET_DISRUPTIONS, COUNTER, "sublet_fleet_gpu_pod_disruptions_total", "po
        "reclaimed (the fleet took GPUs back), node-lost, kubelet (shortage or shutdown of the node), other.")
 METRIC(FLEET_GRANT_FAILURES, COUNTER, "sublet_fleet_grant_failures_total", "",
        "Writes of grants that the host refused or did not answer; they are tried again.")
+METRIC(FLEET_REFUSED, GAUGE, "sublet_fleet_refused_writes", "kind",
+       "Writes of grants that the host refuses for what they are, such as by an admission policy: objects, and of "
+       "a ResourceQuota parts of pools; each is tried again within 30 s. The kind is that of the object.")
 METRIC(FLEET_POOL_UNAVAILABLE, GAUGE, "sublet_fleet_pool_unavailable", "pool,state",
        "1 for a GPUPool that is cordoned, draining, drained, converting or waiting-for-nodes, and for "
        "one whose maintenance is overdue.")

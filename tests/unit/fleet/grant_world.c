@@ -117,12 +117,23 @@ void look_at_pod(struct host_of *h, struct grant_state *s, const cJSON *tree)
         grant_state_pod(s, pod);
 }
 
+static struct str refusal(void *ctx, struct str path, struct str part)
+{
+    const struct host_of *h = ctx;
+
+    return str_has_suffix(path, str_c(h->refuses)) && str_eqc(part, h->refused_part)
+               ? STR("not this one")
+               : STR("");
+}
+
 void look(struct host_of *h, struct grant_state *s)
 {
     struct grant_times times = {.now_s = h->now_s, .grace_s = 60, .pause_s = 300};
 
     grant_state_begin(s, h->a, &times);
     s->budgets = h->budgets;
+    s->ctx = h;
+    s->refused = h->refuses ? refusal : NULL;
     grant_state_pool(s, h->pool);
     if (h->second)
         grant_state_pool(s, h->second);
@@ -282,6 +293,11 @@ size_t step(struct host_of *h, struct buf *out)
 
         buf_printf(out, "%s %.*s %.*s\n", w.method, STR_F(w.path),
                    STR_F(hard ? json_text(h->a, hard) : json_str_at(w.body, "status.grant")));
+        if (h->refuses && str_has_suffix(w.path, str_c(h->refuses))) {
+            h->refused_part = arena_cstr(h->a, w.part);
+            n--;
+            continue;
+        }
         apply(h, &w);
         check_host(h);
     }

@@ -24,7 +24,9 @@ struct host_of {
     const char *on[TENANTS]; /* the node of its pod; NULL: it waits for one */
     bool evicted[TENANTS];   /* ... and is deleted there */
     const struct budget_facts *budgets;
-    bool sliced; /* nodes advertise parts: bounds are not of whole GPUs */
+    bool sliced;         /* nodes advertise parts: bounds are not of whole GPUs */
+    const char *refuses; /* the end of a path, of which it takes no write */
+    const char *refused_part;
     bool shares; /* HAMi's: a GPU is 100 of its compute, and 40960 MiB */
 };
 

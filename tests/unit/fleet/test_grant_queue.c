@@ -104,10 +104,11 @@ static void look_at_pods(struct host_of *h, struct grant_state *s, int i, int64_
     }
 }
 
-static struct str refusal(void *ctx, struct str path)
+static struct str refusal(void *ctx, struct str path, struct str part)
 {
     const struct host_of *h = ctx;
 
+    (void)part;
     return h->refuses && str_has_suffix(path, str_c(h->refuses)) ? STR("not this one") : STR("");
 }
 
@@ -120,7 +121,7 @@ static void look(struct host_of *h, struct grant_state *s)
     s->queues_known = !h->without;
     s->queues_why = h->why;
     s->ctx = h;
-    s->queue_refused = refusal;
+    s->refused = refusal;
     if (h->pool)
         grant_state_pool(s, h->pool);
     for (int i = 0; i < TENANTS; i++)

@@ -712,6 +712,85 @@ static void a_process_may_end_between_any_two_writes_of_shares(void **state)
     histories(begin_shares, 200);
 }
 
+/* Its own guarantee stays reserved; what others have goes on changing. */
+static void a_refused_raise_stops_no_other(void **state)
+{
+    struct host_of h;
+
+    (void)state;
+    begin(&h, 1);
+    h.refuses = "/team-0/resourcequotas/sublet-gpu";
+    bind_team(&h, 0, "{'pool':'a100','guarantee':'4'}");
+    bind_team(&h, 1, "{'pool':'a100','guarantee':'4','burst':'4'}");
+    settle(&h);
+    settle(&h);
+    assert_int_equal(grant_of(&h, 0), 0);
+    assert_int_equal(grant_of(&h, 1), 8);
+    assert_str(condition_text(&h, h.bindings[0], "Bounded"), "False QuotaRefused not this one");
+    assert_str(condition_text(&h, h.bindings[0], "Ready"), "True Granted ");
+    assert_str(condition_text(&h, h.bindings[1], "Bounded"), "  ");
+    assert_str(
+        condition_text(&h, h.pool, "Fenced"),
+        "False WriteRefused ResourceQuota \"sublet-gpu\" of namespace \"team-0\": not this one");
+    bind_team(&h, 2, "{'pool':'a100','guarantee':'4'}");
+    settle(&h);
+    assert_int_equal(grant_of(&h, 2), 4);
+    h.refuses = NULL;
+    settle(&h);
+    assert_int_equal(grant_of(&h, 0), 4);
+    assert_str(condition_text(&h, h.bindings[0], "Bounded"), "  ");
+    assert_str(condition_text(&h, h.pool, "Fenced"), "True OwnResources ");
+    arena_free(h.a);
+}
+
+/* What a quota lets through is promised, though the grant is lower. */
+static void what_a_refused_lowering_lets_through_is_not_promised_twice(void **state)
+{
+    struct host_of h;
+
+    (void)state;
+    begin(&h, 1);
+    bind_team(&h, 0, "{'pool':'a100','guarantee':'4','burst':'12'}");
+    settle(&h);
+    assert_int_equal(units_at(h.quotas[0], "spec.hard"), 16);
+    h.refuses = "/team-0/resourcequotas/sublet-gpu";
+    bind_team(&h, 1, "{'pool':'a100','guarantee':'8'}");
+    settle(&h); /* and check_host() after each write */
+    settle(&h);
+    assert_int_equal(grant_of(&h, 0), 8);
+    assert_int_equal(grant_of(&h, 1), 0);
+    assert_str(condition_text(&h, h.bindings[0], "Bounded"), "False QuotaRefused not this one");
+    h.refuses = NULL;
+    settle(&h);
+    assert_int_equal(grant_of(&h, 1), 8);
+    arena_free(h.a);
+}
+
+/* One that still reads its former grant may use it: the quota is not lowered before the status. */
+static void a_refused_status_is_said_by_the_pool(void **state)
+{
+    struct host_of h;
+
+    (void)state;
+    begin(&h, 1);
+    bind_team(&h, 0, "{'pool':'a100','guarantee':'4','burst':'12'}");
+    settle(&h);
+    h.refuses = "/team-0/gpubindings/a100/status";
+    h.refused_part = "";
+    bind_team(&h, 1, "{'pool':'a100','guarantee':'8'}");
+    settle(&h);
+    assert_int_equal(grant_of(&h, 0), 16);
+    assert_int_equal(units_at(h.quotas[0], "spec.hard"), 16);
+    assert_int_equal(grant_of(&h, 1), 0);
+    assert_str(condition_text(&h, h.pool, "Fenced"),
+               "False WriteRefused status of GPUBinding \"team-0/a100\": not this one");
+    h.refuses = NULL;
+    settle(&h);
+    assert_int_equal(grant_of(&h, 0), 8);
+    assert_int_equal(grant_of(&h, 1), 8);
+    arena_free(h.a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -736,6 +815,9 @@ int main(void)
         cmocka_unit_test(shares_are_bounded_by_what_they_are_of),
         cmocka_unit_test(a_share_is_no_gpu_of_another_pool),
         cmocka_unit_test(a_process_may_end_between_any_two_writes_of_shares),
+        cmocka_unit_test(a_refused_raise_stops_no_other),
+        cmocka_unit_test(what_a_refused_lowering_lets_through_is_not_promised_twice),
+        cmocka_unit_test(a_refused_status_is_said_by_the_pool),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
