@@ -5,6 +5,8 @@
  * counts. */
 #include "budget.h"
 
+#include <string.h>
+
 #include <sublet/clock.h>
 #include <sublet/fleet_report.h>
 
@@ -58,17 +60,18 @@ static bool parse_enforcement(struct str word, struct budget *ret)
     return !word.n;
 }
 
+static const struct budget USUAL = {.is = true, .warn_at = {50, 80, 100}, .n_warn_at = 3};
+
 bool fleet_budget_parse(struct arena *a, const cJSON *value, struct budget *ret,
                         struct str *ret_why)
 {
-    static const struct budget usual = {.is = true, .warn_at = {50, 80, 100}, .n_warn_at = 3};
     const cJSON *warnings = json_get(value, "warnAt");
     struct str period = json_str_at(value, "period");
 
     *ret = (struct budget){0};
     if (!value)
         return true;
-    *ret = usual;
+    *ret = USUAL;
     *ret_why = STR("");
     if (!parse_amount(json_get(value, "amount"), &ret->amount))
         *ret_why = STR("budget.amount is a sum of money greater than 0 such as \"1500.00\", of at "
@@ -84,6 +87,20 @@ bool fleet_budget_parse(struct arena *a, const cJSON *value, struct budget *ret,
         *ret_why = STR("budget.warnAt has at most 10 percentages, 1 to 1000, in ascending order");
     ret->is = !ret_why->n;
     return ret->is;
+}
+
+void fleet_budget_recall(struct arena *a, const cJSON *before, struct budget *ret)
+{
+    struct budget known = *ret;
+
+    known.is = before && parse_amount(json_get(before, "amount"), &known.amount) &&
+               parse_enforcement(json_str_at(before, "enforcement"), &known);
+    known.currency = arena_str(a, json_str_at(before, "currency"));
+    if (!known.n_warn_at) {
+        memcpy(known.warn_at, USUAL.warn_at, sizeof(known.warn_at));
+        known.n_warn_at = USUAL.n_warn_at;
+    }
+    *ret = known;
 }
 
 /* --- what was spent --- */

@@ -29,6 +29,9 @@ struct budget {
 bool fleet_budget_parse(struct arena *a, const cJSON *value, struct budget *ret,
                         struct str *ret_why);
 
+/* The one that was in force, by `status.budget`, with the thresholds of ret; none without. */
+void fleet_budget_recall(struct arena *a, const cJSON *before, struct budget *ret);
+
 /* What is known of money. */
 struct budget_facts {
     const struct config_pool *pools; /* that are metered: their prices */

@@ -42,6 +42,7 @@ static const struct rule {
     {"GPUBinding", "Ready", "True", "Refused", "Granted", "its guarantee counts"},
     {"GPUBinding", "Reclaiming", "False", NULL, "Reclaimed", "nothing is left to be given back"},
     {"GPUBinding", "Bounded", "True", NULL, NULL, NULL},
+    {"GPUBinding", "BudgetAccepted", "True", NULL, NULL, NULL},
     {"GPUBinding", "BudgetWarning", "False", NULL, NULL, NULL},
     {"GPUBinding", "BudgetExceeded", "False", NULL, "WithinBudget",
      "less than the budget is spent"},

@@ -381,13 +381,12 @@ static bool was_ready(const cJSON *tree)
                json_i64_at(tree, "metadata.generation", 0);
 }
 
-/* Why its budget has nothing that it could be held against; empty: it has. A binding that counts
- * stays when a price is taken out of the file: that must not take its guarantee. */
+/* Why its budget has nothing that it could be held against; empty: it has. */
 static struct str unpriced(const struct grant_state *s, const struct grant_row *r)
 {
     struct str currency = fleet_budget_currency(s->budgets, r->pool);
 
-    if (was_ready(r->tree) || r->index == SHARE_NO_POOL)
+    if (r->index == SHARE_NO_POOL)
         return STR("");
     if (!currency.n || currency.n > BUDGET_CURRENCY)
         return arena_printf(s->a,
@@ -401,14 +400,32 @@ static struct str unpriced(const struct grant_state *s, const struct grant_row *
     return STR("");
 }
 
+/* Of a binding that counts an edit of its budget, or of prices in the file, must not take the
+ * guarantee: the budget is refused, and the one before it stays. */
+static void parse_budget(struct grant_state *s, struct grant_row *r)
+{
+    bool counts = condition_is_true(json_path(r->tree, "status.conditions"), "Ready");
+    struct str why = STR("");
+
+    if (fleet_budget_parse(s->a, json_path(r->tree, "spec.budget"), &r->budget, &why) &&
+        r->budget.is)
+        why = unpriced(s, r);
+    if (!why.n)
+        return;
+    if (counts) {
+        r->budget_why = why;
+        fleet_budget_recall(s->a, json_path(r->tree, "status.budget"), &r->budget);
+    } else {
+        r->why = why;
+        r->budget.is = false;
+    }
+}
+
 static void settle_budget(struct grant_state *s, struct grant_row *r)
 {
-    if (r->why.n ||
-        !fleet_budget_parse(s->a, json_path(r->tree, "spec.budget"), &r->budget, &r->why) ||
-        !r->budget.is)
-        return;
-    r->why = unpriced(s, r);
-    r->budget.is = !r->why.n && r->index != SHARE_NO_POOL;
+    if (!r->why.n)
+        parse_budget(s, r);
+    r->budget.is = r->budget.is && r->index != SHARE_NO_POOL;
     if (!r->budget.is)
         return;
     fleet_budget_judge(s->a, &r->budget, s->budgets, r->tenant->ns, r->pool,

@@ -69,6 +69,7 @@ struct grant_row {
     struct rational guarantee, burst, lend;
     size_t index; /* of the pool */
     struct budget budget;
+    struct str budget_why; /* why spec.budget counts as none, and what was before stays; or empty */
     struct budget_state spent; /* where there is a budget */
 };
 struct grant_state {

@@ -307,6 +307,17 @@ static void budget_conditions(struct grant_state *s, const struct grant_row *r, 
     const struct budget_state *now = &r->spent;
     struct str name;
 
+    if (r->budget.is || r->budget_why.n)
+        set_condition(s, object, "BudgetAccepted", !r->budget_why.n,
+                      r->budget_why.n ? "BudgetRefused" : "Accepted",
+                      r->budget_why.n
+                          ? arena_printf(s->a, "spec.budget is refused, and %s: %.*s",
+                                         r->budget.is ? "the one before it stays in force"
+                                                      : "none is in force, as before it",
+                                         STR_F(str_clip(r->budget_why, 800)))
+                          : STR(""));
+    else
+        condition_remove(object, "BudgetAccepted");
     if (!r->budget.is) {
         condition_remove(object, "BudgetWarning");
         condition_remove(object, "BudgetExceeded");

@@ -64,6 +64,26 @@ def test_a_budget_that_is_spent(host, grants, tenant, pools):  # noqa: F811
     assert ready_of(vc) == 5 and "reclaim" not in grants.status(vc.namespace)
 
 
+def test_a_misspelt_currency_takes_no_guarantee(host, grants, namespace, pools):  # noqa: F811
+    """Of an edit the budget alone is refused: the grant stays, the budget before it is in force, and an Event says so."""
+    path = f"{bindings_of(namespace)}/a100"
+    priced(grants, pools, "2.50")
+    grants.bind(namespace, guarantee="4", budget={"amount": "100.00", "currency": "USD"})
+    grants.fleet.start()
+    grants.until(namespace, grant="4")
+    host.api.patch(path, {"spec": {"guarantee": "5", "budget": {"amount": "200.00", "currency": "UDS"}}})
+    grants.until(namespace, grant="5")
+    made = host.api.get(path)
+    assert condition(made, "Ready")["status"] == "True" and made["status"]["budget"]["amount"] == "100.00", made["status"]
+    refused = condition(made, "BudgetAccepted")
+    assert (refused["status"], refused["reason"]) == ("False", "BudgetRefused"), refused
+    assert 'budget.currency is "UDS", but pool "a100" costs USD' in refused["message"], refused
+    eventually(lambda: any(r == "BudgetRefused" for _, r, _ in described(host, namespace, "gpubinding", "a100")), 60, "the Event")
+    host.api.patch(path, {"spec": {"budget": {"currency": "USD"}}})
+    eventually(lambda: grants.status(namespace)["budget"]["amount"] == "200.00", 60, "the budget of the edit")
+    assert condition(host.api.get(path), "BudgetAccepted")["status"] == "True"
+
+
 def test_without_prices_a_budget_is_refused(host, grants, namespace):  # noqa: F811
     grants.bind(namespace, guarantee="2", budget={"amount": "1.00"})
     grants.fleet.start()

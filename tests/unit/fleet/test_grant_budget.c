@@ -217,22 +217,98 @@ static void without_a_price_it_is_refused(void **state)
     spend(&h, &m, 100);
     settle(&h);
     assert_str(condition_text(&h, h.bindings[0], "Ready"), "True Granted ");
-    m.pool.price = STR_NULL; /* of one that counts no guarantee is taken by an edit of the file */
-    check_step(&h, "");
+    assert_str(condition_text(&h, h.bindings[0], "BudgetAccepted"), "True Accepted ");
+    arena_free(h.a);
+}
+
+/* Of a binding that counts it takes neither the guarantee nor what is borrowed, and the budget that
+ * was accepted last stays: a typing error neither stops a team nor lifts what it has spent. */
+static void one_that_makes_no_sense_is_refused_alone(void **state)
+{
+    static const struct {
+        const char *budget, *why;
+    } rows[] = {
+        {"{'amount':'900','currency':'UDS'}",
+         "budget.currency is \"UDS\", but pool \"a100\" costs USD"},
+        {"{'amount':'900','period':'Week'}", "budget.period is Month"},
+        {"{'amount':'many'}",
+         "budget.amount is a sum of money greater than 0 such as \"1500.00\", of at "
+         "most 6 places"},
+        {"{'amount':'900','enforcement':'End'}", "budget.enforcement is Warn, Queue or Stop"},
+        {"{'amount':'900','warnAt':[2,1]}",
+         "budget.warnAt has at most 10 percentages, 1 to 1000, in ascending order"},
+    };
+    struct host_of h;
+    struct money m;
+
+    (void)state;
+    begin(&h, 1);
+    bind_team(&h, 0, SPEC("Queue", "100"));
+    bind_team(&h, 1, "{'pool':'a100','guarantee':'4'}");
+    spend(&h, &m, 100);
+    settle(&h);
+    assert_int_equal(grant_of(&h, 0), 4);
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        edit(&h, 0,
+             arena_printf(h.a, "{'pool':'a100','guarantee':'5','burst':'12','budget':%s}",
+                          rows[i].budget)
+                 .p);
+        settle(&h);
+        assert_str(condition_text(&h, h.bindings[0], "Ready"), "True Granted ");
+        assert_str(condition_text(&h, h.bindings[0], "BudgetAccepted"),
+                   arena_printf(h.a,
+                                "False BudgetRefused spec.budget is refused, and the one before it "
+                                "stays in force: %s",
+                                rows[i].why)
+                       .p);
+        assert_int_equal(grant_of(&h, 0), 5); /* of the edit all else counts */
+        assert_str(
+            condition_text(&h, h.bindings[0], "BudgetExceeded"),
+            "True BudgetExceeded " SPENT
+            ": nothing is granted beyond the guarantee until it ends or the amount is raised");
+    }
+    m.pool.price = STR_NULL; /* taken out of the file of the fleet */
+    edit(&h, 0, SPEC("Queue", "100"));
+    settle(&h);
+    assert_int_equal(grant_of(&h, 0), 4);
+    assert_str(
+        condition_text(&h, h.bindings[0], "BudgetAccepted"),
+        "False BudgetRefused spec.budget is refused, and the one before it stays in force: "
+        "budget needs prices: pool \"a100\" has no metering in the configuration of the fleet");
+    m.pool.price = STR("2.50");
+    edit(&h, 0, SPEC("Queue", "900"));
+    settle(&h);
+    assert_str(condition_text(&h, h.bindings[0], "BudgetAccepted"), "True Accepted ");
+    assert_int_equal(grant_of(&h, 0), 12);
+    arena_free(h.a);
+}
+
+static void of_one_without_a_budget_nothing_is_in_force(void **state)
+{
+    struct host_of h;
+    struct money m;
+
+    (void)state;
+    begin(&h, 1);
+    bind_team(&h, 0, "{'pool':'a100','guarantee':'4','burst':'12'}");
+    spend(&h, &m, 100);
+    settle(&h);
+    edit(&h, 0,
+         "{'pool':'a100','guarantee':'4','burst':'12','budget':{'amount':'1','currency':'EUR'}}");
+    settle(&h);
     assert_int_equal(grant_of(&h, 0), 16);
-    edit(&h, 0, SPEC("Warn", "200"));
+    assert_str(condition_text(&h, h.bindings[0], "BudgetAccepted"),
+               "False BudgetRefused spec.budget is refused, and none is in force, as before it: "
+               "budget.currency is \"EUR\", but pool \"a100\" costs USD");
+    assert_str(status_text(&h, 0, "status.budget"), "-");
+    edit(&h, 0, "{'pool':'a100','guarantee':'4','burst':'12'}");
     settle(&h);
-    assert_str(condition_text(&h, h.bindings[0], "Ready"),
-               "False Invalid budget needs prices: pool \"a100\" has no metering in the "
-               "configuration of the fleet");
-    spend(&h, &m, 1);
-    edit(&h, 0, "{'pool':'a100','guarantee':'4','budget':{'amount':'1','currency':'EUR'}}");
-    settle(&h);
-    assert_str(condition_text(&h, h.bindings[0], "Ready"),
+    assert_str(condition_text(&h, h.bindings[0], "BudgetAccepted"), "  ");
+    bind_team(&h, 1, "{'pool':'a100','guarantee':'4','budget':{'amount':'1','currency':'EUR'}}");
+    settle(&h); /* a new one grants nothing before it is as specified */
+    assert_str(condition_text(&h, h.bindings[1], "Ready"),
                "False Invalid budget.currency is \"EUR\", but pool \"a100\" costs USD");
-    edit(&h, 0, "{'pool':'a100','guarantee':'4','budget':{'amount':'1','period':'Week'}}");
-    settle(&h);
-    assert_str(condition_text(&h, h.bindings[0], "Ready"), "False Invalid budget.period is Month");
+    assert_int_equal(grant_of(&h, 1), 0);
     arena_free(h.a);
 }
 
@@ -245,6 +321,8 @@ int main(void)
         cmocka_unit_test(a_new_month_lifts_it),
         cmocka_unit_test(a_stop_ends_nothing),
         cmocka_unit_test(without_a_price_it_is_refused),
+        cmocka_unit_test(one_that_makes_no_sense_is_refused_alone),
+        cmocka_unit_test(of_one_without_a_budget_nothing_is_in_force),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
