@@ -50,6 +50,8 @@
 #define RECORD_BEATS 12 /* a minute */
 #define LEASE_NAME   "sublet-fleet"
 
+#define MONTH_WARNS_MS 3600000 /* between two lines of a month that cannot be read */
+
 enum fleet_phase { FLEET_STARTING, FLEET_READY, FLEET_FAILED, FLEET_CLOSING, N_FLEET_PHASES };
 
 struct fleet {
@@ -68,7 +70,7 @@ struct fleet {
     struct counters *counters;       /* beside the endpoint */
     struct page *page;               /* NULL: none */
     struct month *month;             /* for the page and budgets */
-    bool month_failing;              /* the last one */
+    int64_t month_warned_ms;         /* of one that cannot be read; 0: the last one could */
     struct reflector *nodes, *pods;
     struct claim_watch *claims;  /* NULL: no metered pool is of mode dra */
     bool held;                   /* the Lease */
@@ -386,17 +388,22 @@ static void on_shown_changed(void *ctx)
     fleet_page_changed(f->page);
 }
 
-/* The first failure in a row is logged: without a new month, budgets are held against the last. */
+/* The first failure in a row is logged, and one an hour: budgets are held against the last one that
+ * could be read. */
 static void on_month(void *ctx)
 {
     struct fleet *f = ctx;
     struct str trouble = fleet_month_trouble(f->month);
+    int64_t now = clock_mono_ms(f->o.clock);
 
-    if (trouble.n && !f->month_failing)
-        log_warn("fleet: what the month costs is not known error=\"%.*s\"", STR_F(trouble));
-    else if (!trouble.n && f->month_failing)
+    if (!trouble.n && f->month_warned_ms)
         log_info("fleet: what the month costs is known again");
-    f->month_failing = trouble.n > 0;
+    if (!trouble.n)
+        f->month_warned_ms = 0;
+    else if (!f->month_warned_ms || now - f->month_warned_ms >= MONTH_WARNS_MS) {
+        log_warn("fleet: what the month costs is not known error=\"%.*s\"", STR_F(trouble));
+        f->month_warned_ms = now;
+    }
     if (grants_view(f->grants).budgets)
         grants_changed(f->grants);
     fleet_page_changed(f->page);
@@ -409,7 +416,8 @@ static void show_budgets(void *ctx, struct budget_facts *ret)
     *ret = (struct budget_facts){.pools = f->o.config->pools,
                                  .n_pools = f->o.config->n_pools,
                                  .month = fleet_month_usage(f->month),
-                                 .month_us = fleet_month_us(f->month)};
+                                 .month_us = fleet_month_us(f->month),
+                                 .now_s = fleet_month_now_s(f->month)};
 }
 
 static void on_granted(void *ctx)
@@ -662,7 +670,7 @@ static int write_metrics(void *ctx, struct buf *out, struct err *err)
     if (f->grants)
         fleet_fairness_metrics(out, &granted);
     if (granted.budgets)
-        fleet_budget_metrics(out, &granted);
+        fleet_budget_metrics(out, &granted, fleet_month_unread_s(f->month));
     fleet_disruptions_metrics(f->disruptions, out);
     if (now.held) {
         fleet_price_metrics(out, f->o.config->pools, f->o.config->n_pools);

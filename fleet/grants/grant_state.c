@@ -423,15 +423,18 @@ static void parse_budget(struct grant_state *s, struct grant_row *r)
 
 static void settle_budget(struct grant_state *s, struct grant_row *r)
 {
+    int64_t now_s = s->budgets && s->budgets->now_s ? s->budgets->now_s : s->now_s, next_s;
+
     if (!r->why.n)
         parse_budget(s, r);
     r->budget.is = r->budget.is && r->index != SHARE_NO_POOL;
     if (!r->budget.is)
         return;
     fleet_budget_judge(s->a, &r->budget, s->budgets, r->tenant->ns, r->pool,
-                       json_path(r->tree, "status.budget"), s->now_s, &r->spent);
-    if (!s->next_s || r->spent.next_s < s->next_s)
-        s->next_s = r->spent.next_s;
+                       json_path(r->tree, "status.budget"), now_s, &r->spent);
+    next_s = s->now_s + r->spent.next_s - now_s;
+    if (!s->next_s || next_s < s->next_s)
+        s->next_s = next_s;
 }
 
 bool grant_is_bounded(const struct grant_row *r, enum budget_enforcement by)

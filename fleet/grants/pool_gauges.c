@@ -140,7 +140,7 @@ static void sample_budget(struct buf *out, enum metric metric, const struct gran
     buf_fini(&labels);
 }
 
-void fleet_budget_metrics(struct buf *out, const struct grants_view *view)
+void fleet_budget_metrics(struct buf *out, const struct grants_view *view, int64_t unread_s)
 {
     static const enum metric families[] = {METRIC_FLEET_BUDGET_SPENT, METRIC_FLEET_BUDGET_AMOUNT,
                                            METRIC_FLEET_BUDGET_FORECAST, METRIC_FLEET_BUDGET_RATIO,
@@ -152,4 +152,5 @@ void fleet_budget_metrics(struct buf *out, const struct grants_view *view)
             if (view->rows[i].counts && view->rows[i].budget.is)
                 sample_budget(out, families[f], &view->rows[i]);
     }
+    metrics_single_u64(out, METRIC_FLEET_BUDGET_UNREAD, unread_s > 0 ? (uint64_t)unread_s : 0);
 }

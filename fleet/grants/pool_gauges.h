@@ -29,5 +29,6 @@ void fleet_conditions_add(struct arena *a, struct fleet_conditions *list, const 
 void fleet_conditions_metrics(struct buf *out, const struct fleet_conditions *list);
 
 struct grants_view;
-/* Of bindings that count and have one: no two of them have one namespace and pool. */
-void fleet_budget_metrics(struct buf *out, const struct grants_view *view);
+/* Of bindings that count and have one: no two of them have one namespace and pool. unread_s: since
+ * what the month costs was read. */
+void fleet_budget_metrics(struct buf *out, const struct grants_view *view, int64_t unread_s);

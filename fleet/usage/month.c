@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The month to date. A ledger of many pods takes seconds to read: the loop must not wait for it,
- * and it is not read again before ten times as long has passed. */
+ * and it is not read again before ten times as long has passed, but for the first look at another
+ * month. */
 #include "month.h"
 
 #include <assert.h>
@@ -9,6 +10,8 @@
 
 #include <sublet/fleet_ledger.h>
 #include <sublet/fleet_report.h>
+
+#include "month_clock.h"
 
 #define MONTH_MAGIC 0x6d6f6e74u
 #define PAUSE_MS    60000
@@ -32,6 +35,9 @@ struct month {
     struct job *last;   /* that did not fail, or NULL */
     struct str trouble; /* on the heap */
     int64_t next_ms, began_ms;
+    int64_t began_s; /* a time of the month that was read last, or was to be */
+    int64_t read_ms; /* when one was read, or it was made */
+    struct month_clock month_clock;
 };
 
 static struct job *job_free(struct job *job)
@@ -47,6 +53,7 @@ struct month *fleet_month_new(const struct month_options *options)
 
     *m = (struct month){.magic = MONTH_MAGIC, .o = *options};
     m->o.directory = mem_str(options->directory);
+    m->read_ms = clock_mono_ms(m->o.clock);
     return m;
 }
 
@@ -114,20 +121,30 @@ static void on_computed(uv_work_t *work, int status)
     } else {
         job_free(m->last);
         m->last = job;
+        m->read_ms = now;
     }
     m->o.changed(m->o.ctx);
 }
 
+int64_t fleet_month_now_s(struct month *m)
+{
+    return fleet_month_clock(&m->month_clock, clock_wall_us(m->o.clock) / 1000,
+                             clock_mono_ms(m->o.clock));
+}
+
 void fleet_month_ask(struct month *m)
 {
+    int64_t now_s = fleet_month_now_s(m);
     struct job *job;
     int failed;
 
     assert(m->magic == MONTH_MAGIC);
-    if (m->job || (m->next_ms && clock_mono_ms(m->o.clock) < m->next_ms))
+    if (m->job || (m->next_ms && clock_mono_ms(m->o.clock) < m->next_ms &&
+                   fleet_is_one_month(m->began_s, now_s)))
         return;
     job = NEW(struct job);
-    *job = (struct job){.month = m, .a = arena_new(0), .now_s = clock_wall_s(m->o.clock)};
+    *job = (struct job){.month = m, .a = arena_new(0), .now_s = now_s};
+    m->began_s = now_s;
     job->directory = arena_str(job->a, m->o.directory);
     job->work.data = job;
     err_init(&job->err, job->a);
@@ -145,6 +162,11 @@ const struct usage *fleet_month_usage(const struct month *m)
 int64_t fleet_month_us(const struct month *m)
 {
     return m->last ? m->last->now_s * 1000000 : 0;
+}
+
+int64_t fleet_month_unread_s(const struct month *m)
+{
+    return (clock_mono_ms(m->o.clock) - m->read_ms) / 1000;
 }
 
 struct str fleet_month_trouble(const struct month *m)

@@ -62,6 +62,9 @@ ALERTS = {
         {'sublet_fleet_budget_ratio{currency="USD",pool="a",tenant="t"}': "1x9000",
          'sublet_fleet_budget_ratio{currency="USD",pool="b",tenant="t"}': "0.5x9000"}, {"pool": "a", "tenant": "t"},
         {'sublet_fleet_budget_ratio{currency="USD",pool="a",tenant="t"}': "0.99x9000"}),
+    "SubletFleetBudgetUnread": (
+        {"sublet_fleet_leader": "1x9000", "sublet_fleet_budget_unread_seconds": "3601x9000"}, {},
+        {"sublet_fleet_leader": "1x9000", "sublet_fleet_budget_unread_seconds": "3600x9000"}),
     "SubletFleetMisuse": ({'sublet_fleet_misuse_pods{pool="a",tenant="t"}': "1x9000"}, {"pool": "a", "tenant": "t"},
                           {'sublet_fleet_misuse_pods{pool="a",tenant="t"}': "0x9000"}),
     "SubletFleetIdleGPUs": ({'sublet_fleet_idle_held_gpus{pool="a",state="warm",tenant="t"}': "1x9000",

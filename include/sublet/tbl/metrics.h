@@ -188,6 +188,9 @@ METRIC(FLEET_BUDGET_RATIO, GAUGE, "sublet_fleet_budget_ratio", "currency,pool,te
        "What of the budget is spent: 1 is all of it.")
 METRIC(FLEET_BUDGET_THRESHOLD, GAUGE, "sublet_fleet_budget_threshold_percent", "currency,pool,tenant",
        "The greatest of warnAt of a budget that is reached; 0: none is.")
+METRIC(FLEET_BUDGET_UNREAD, GAUGE, "sublet_fleet_budget_unread_seconds", "",
+       "Time since what the month costs was last read from the ledger, or since the process began; where a GPUBinding "
+       "has a budget.")
 METRIC(FLEET_NODES, GAUGE, "sublet_fleet_nodes", "pool,state",
        "GPU nodes of a pool, or of none (\"\"), that are not-ready, unhealthy, cordoned, untainted, "
        "unmatched, or any.")

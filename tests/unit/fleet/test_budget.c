@@ -99,7 +99,7 @@ static struct usage *month_of(struct world *w, int64_t now_us)
 static struct budget_state judge(struct world *w, const char *spec, const struct usage *month,
                                  int64_t month_us, const char *before, int64_t now_us)
 {
-    const struct budget_facts facts = {&w->pool, 1, month, month_us};
+    const struct budget_facts facts = {&w->pool, 1, month, month_us, 0};
     struct budget b = budget_of(w, spec);
     struct budget_state s;
 

@@ -21,7 +21,7 @@ static void spend(struct host_of *h, struct money *m, int64_t units)
     m->line.values[USAGE_POOL] = STR("a100");
     m->lines[0] = &m->line;
     m->month = (struct usage){.lines = m->lines, .n_lines = 1};
-    m->facts = (struct budget_facts){&m->pool, 1, &m->month, h->now_s * 1000000};
+    m->facts = (struct budget_facts){&m->pool, 1, &m->month, h->now_s * 1000000, 0};
     h->budgets = &m->facts;
 }
 
@@ -164,6 +164,30 @@ static void a_new_month_lifts_it(void **state)
     settle(&h);
     spend(&h, &m, 100);
     settle(&h);
+    assert_int_equal(grant_of(&h, 0), 4);
+    arena_free(h.a);
+}
+
+/* The month is that of whoever reads the ledger, whatever the clock of the host says now. */
+static void a_clock_that_is_set_lifts_nothing(void **state)
+{
+    struct host_of h;
+    struct money m;
+    struct grant_state s;
+
+    (void)state;
+    begin(&h, 1);
+    bind_team(&h, 0, SPEC("Queue", "100"));
+    spend(&h, &m, 100);
+    settle(&h);
+    m.facts.now_s = h.now_s + 60;
+    h.now_s = OCTOBER + 86400;
+    check_step(&h, "");
+    look(&h, &s); /* and it looks again when that month ends */
+    assert_int_equal(s.next_s, h.now_s + OCTOBER - m.facts.now_s);
+    grant_state_end(&s);
+    m.facts.month = NULL; /* one that starts */
+    check_step(&h, "");
     assert_int_equal(grant_of(&h, 0), 4);
     arena_free(h.a);
 }
@@ -319,6 +343,7 @@ int main(void)
         cmocka_unit_test(what_is_borrowed_is_taken_back),
         cmocka_unit_test(a_raised_amount_lifts_it),
         cmocka_unit_test(a_new_month_lifts_it),
+        cmocka_unit_test(a_clock_that_is_set_lifts_nothing),
         cmocka_unit_test(a_stop_ends_nothing),
         cmocka_unit_test(without_a_price_it_is_refused),
         cmocka_unit_test(one_that_makes_no_sense_is_refused_alone),

@@ -66,14 +66,15 @@ static void test_budgets(void **state)
     struct buf out = BUF_INIT(0);
 
     (void)state;
-    fleet_budget_metrics(&out, &view);
+    fleet_budget_metrics(&out, &view, 61);
 #define OF_T "{currency=\"USD\",pool=\"a\",tenant=\"t\"} "
     has(&out, "sublet_fleet_budget_spent_micros" OF_T "1500001");
     has(&out, "sublet_fleet_budget_amount_micros" OF_T "2000000");
     has(&out, "sublet_fleet_budget_forecast_micros" OF_T "2100000");
     has(&out, "sublet_fleet_budget_ratio" OF_T "0.7500005");
     has(&out, "sublet_fleet_budget_threshold_percent" OF_T "50");
-    assert_int_equal(samples(&out), 5);
+    has(&out, "sublet_fleet_budget_unread_seconds 61");
+    assert_int_equal(samples(&out), 6);
     buf_fini(&out);
 }
 
