@@ -17,7 +17,7 @@ struct refusals *fleet_refusals_free(struct refusals *r); /* takes NULL, returns
 
 /* Is it about the request, not about its time? A conflict is not, nor is an object that is gone. */
 bool fleet_is_refusal(const struct err *err);
-/* What is asked of the object: of two writes it is the same if only their versions differ, or, of a
+/* What a write wants of the object: the same for two writes if only their versions differ, or, of a
  * status, all but the grant. */
 uint64_t fleet_refusals_wish(struct arena *a, const struct grant_write *w);
 
