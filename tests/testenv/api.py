@@ -79,7 +79,7 @@ class Api:
     def open(self, method, path, body=None, headers=None, query=None):
         """Sends one request; returns the http.client.HTTPResponse, unread (for watches)."""
         if query:
-            path += "?" + urlencode(query)
+            path += ("&" if "?" in path else "?") + urlencode(query)
         if self._conn is not None and time.monotonic() - self._used > IDLE:
             self.close()
         self._used = time.monotonic()
