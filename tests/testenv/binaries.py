@@ -66,7 +66,7 @@ def operator():
 
 
 def queue_program(name):
-    """Of Kueue, KAI or Volcano, which only a suite of their own builds: (path, version)."""
+    """Of Kueue, KAI, Volcano or HAMi, which only a suite of their own builds: (path, version)."""
     found = next(n for n in _said("--queues").split() if n.startswith(name + "-"))
     return host_program(found), found[len(name) + 1:]
 

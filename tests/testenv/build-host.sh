@@ -22,6 +22,7 @@
 # It must never write into the source tree, never ask for a root password, never start anything.
 #
 #   SUBLET_CACHE        where built things live (default ${XDG_CACHE_HOME:-~/.cache}/sublet)
+#   SUBLET_HAMI         HAMi's repository, or a copy of it with its tags (default: the one on GitHub)
 #   SUBLET_BUILD_WRAP   a command put before every compiler run, e.g. "nice -n 5"
 set -euo pipefail
 
@@ -38,6 +39,7 @@ COREDNS=1.15.0
 KUEUE=0.17.0
 KAI=0.12.0      # KAI and Volcano: the newest that the module proxy has
 VOLCANO=1.10.0
+HAMI=2.10.0     # from its repository: the module proxy has none
 NATIVE=1.37.2   # gangs of Kubernetes itself: the first minor whose groups may change their size
 GO_OLDEST=1.26.3 # what the newest of the modules wants, the install manifests' among them
 GO_FETCH=1.26.5  # the one that is fetched where the machine's is older
@@ -58,7 +60,7 @@ NODE=(kubelet kube-proxy "containerd-$CONTAINERD" "runc-$RUNC" "coredns-$COREDNS
 BENCH=("coredns-bind-$COREDNS")
 CLIENTS=("helm3-$HELM3")
 QUEUES=("kueue-$KUEUE" {kai-scheduler,kai-podgrouper,kai-binder}-$KAI {volcano-scheduler,volcano-controller-manager}-$VOLCANO
-    kube-{apiserver,controller-manager,scheduler}-$NATIVE)
+    hami-scheduler-$HAMI kube-{apiserver,controller-manager,scheduler}-$NATIVE)
 MINORS=(1.34.4 1.35.4 1.37.2) # the newest of each that the module proxy has
 for_minors()
 {
@@ -86,6 +88,7 @@ recipe_of()
     kueue-*) echo "module sigs.k8s.io/kueue v$KUEUE sigs.k8s.io/kueue/cmd/kueue" ;;
     kai-*) echo "main_module github.com/NVIDIA/KAI-scheduler v$KAI ${1:4:-${#KAI}-1}" ;;
     volcano-*) echo "main_module volcano.sh/volcano v$VOLCANO ${1:8:-${#VOLCANO}-1}" ;;
+    hami-*) echo "hami v$HAMI" ;;
     operator-*) echo "operator" ;;
     stages.yaml) echo "stages" ;;
     *) die "unknown program: $1" ;;
@@ -203,6 +206,16 @@ main_module()
     chmod -R u+w module
     (cd module && GOFLAGS="-mod=readonly -trimpath -buildvcs=false" "${WRAP[@]}" "$GO" build -ldflags="-s -w" \
         -o "$1" "./cmd/$4")
+}
+
+# It asks NVIDIA's library by C, which it loads only where it needs it.
+hami()
+{
+    git init -q source
+    git -C source fetch -q --depth 1 "${SUBLET_HAMI:-https://github.com/Project-HAMi/HAMi}" "refs/tags/$2"
+    git -C source checkout -q FETCH_HEAD
+    (cd source && CGO_ENABLED=1 GOFLAGS="-mod=readonly -trimpath -buildvcs=false" "${WRAP[@]}" "$GO" build -ldflags="-s -w" \
+        -o "$1" ./cmd/scheduler)
 }
 
 # It has no go.mod, so what it is built with is pinned here.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The real KAI and the real Volcano on a host cluster: their definitions from their modules, their programs as processes.
+"""The real KAI, Volcano and HAMi on a host cluster: their definitions from their modules, their programs as processes.
 
-Neither has its webhooks here. KAI's also sets a RuntimeClass in pods without one: tests/integration/test_host_fence.py.
+None has its webhooks here. KAI's also sets a RuntimeClass in pods without one: tests/integration/test_host_fence.py.
 """
 import os
 
@@ -24,11 +24,15 @@ class _Scheduler:
 
     def __init__(self, host, directory):
         self.host, self.dir = host, str(directory)
-        self.source = binaries.module_source(f"{self.module}@v{binaries.queue_program(self.programs[0])[1]}")
+        if self.module:
+            self.source = binaries.module_source(f"{self.module}@v{binaries.queue_program(self.programs[0])[1]}")
         self.definitions = [self._read(f) for f in self.crds]
         self.ports, self.queues = [], []
         env = {"KUBECONFIG": host.kubeconfig, "NO_PROXY": "*", "no_proxy": "*"}
-        self.processes = [Process(p, [binaries.queue_program(p)[0], *self.options(p)], self.dir, env=env) for p in self.programs]
+        self.processes = [Process(p, [self.program(p), *self.options(p)], self.dir, env=env) for p in self.programs]
+
+    def program(self, name):
+        return binaries.queue_program(name)[0]
 
     def options(self, program):
         raise NotImplementedError
@@ -95,6 +99,13 @@ class _Scheduler:
         with open(os.path.join(self.source, path), encoding="utf-8") as f:
             return yaml.safe_load(f)
 
+    def _write(self, name, content):
+        os.makedirs(self.dir, exist_ok=True)
+        path = os.path.join(self.dir, name)
+        with open(path, "w", encoding="utf-8") as f:
+            yaml.safe_dump(content, f)
+        return path
+
 
 class Kai(_Scheduler):
     module = "github.com/NVIDIA/KAI-scheduler"
@@ -147,12 +158,50 @@ class Volcano(_Scheduler):
         "batch.volcano.sh_jobs", "bus.volcano.sh_commands"))
     programs = ("volcano-scheduler", "volcano-controller-manager")
 
+    def __init__(self, host, directory, shares=False):
+        """shares: it gives shares of GPUs, too."""
+        self.shares = shares
+        super().__init__(host, directory)
+
+    def conf(self):
+        path = "installer/helm/chart/volcano/config/volcano-scheduler.conf"
+        if not self.shares:
+            return os.path.join(self.source, path)
+        conf = self._read(path)
+        conf["tiers"][-1]["plugins"].append({"name": "deviceshare", "arguments": {"deviceshare.VGPUEnable": True}})
+        return self._write("scheduler.conf", conf)
+
     def options(self, program):
         common = [f"--kubeconfig={self.host.kubeconfig}", "--leader-elect=false"]
         if program == "volcano-scheduler":
-            return common + [f"--scheduler-conf={os.path.join(self.source, 'installer/helm/chart/volcano/config/volcano-scheduler.conf')}",
+            return common + [f"--scheduler-conf={self.conf()}",
                              "--schedule-period=500ms", "--cache-dumper=false", f"--listen-address=127.0.0.1:{self.port()}"]
         return common + ["--controllers=pg-controller,queue-controller"]
 
     def spec(self, gpus):
         return {"weight": 1, "reclaimable": True, "capability": {"nvidia.com/gpu": str(gpus), "cpu": "100", "memory": "100Gi"}}
+
+
+class Hami(_Scheduler):
+    """The host's own scheduler as `hami-scheduler`, which asks HAMi's which GPU. It has no queues."""
+    programs = ("hami-scheduler", "kube-scheduler")
+    WORDS = {"resourceCountName": "nvidia.com/gpu", "resourceMemoryName": "nvidia.com/gpumem", "resourceCoreName": "nvidia.com/gpucores",
+             "resourceMemoryPercentageName": "nvidia.com/gpumem-percentage", "resourcePriorityName": "nvidia.com/priority"}
+
+    def program(self, name):
+        return binaries.host_component(name) if name.startswith("kube-") else super().program(name)
+
+    def options(self, program):
+        if program == "hami-scheduler":
+            self.extender = self.port()
+            devices = {"nvidia": {**self.WORDS, "defaultMemory": 0, "defaultCores": 0, "defaultGPUNum": 1, "memoryFactor": 1}}
+            return [f"--http_bind=127.0.0.1:{self.extender}", "--scheduler-name=hami-scheduler",
+                    f"--metrics-bind-address=127.0.0.1:{self.port()}", "--device-config-file=" + self._write("devices.yaml", devices)]
+        conf = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
+                "leaderElection": {"leaderElect": False}, "clientConnection": {"kubeconfig": self.host.kubeconfig},
+                "profiles": [{"schedulerName": "hami-scheduler"}],
+                "extenders": [{"urlPrefix": f"http://127.0.0.1:{self.extender}", "filterVerb": "filter", "bindVerb": "bind",
+                               "nodeCacheCapable": True, "weight": 1, "httpTimeout": "30s",
+                               "managedResources": [{"name": n, "ignoredByScheduler": True} for n in self.WORDS.values()]}]}
+        return ["--config=" + self._write("kube-scheduler.yaml", conf), f"--secure-port={self.port()}", "--bind-address=127.0.0.1",
+                "--cert-dir=" + os.path.join(self.dir, "certificates")]
