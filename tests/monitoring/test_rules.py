@@ -5,7 +5,7 @@ import re
 import pytest
 import yaml
 
-from testenv.prometheus import promtool
+from testenv.prometheus import chart_rules, promtool
 
 OURS = 'job="research",namespace="control"'
 # Of each alert: series that let it fire, the labels it has then, and series beside which it is silent. promtool's notation:
@@ -136,4 +136,25 @@ def test_what_is_recorded(rules, tmp_path):
                 {"labels": 'sublet_fleet:unused:gpus{pool="a",tenant="t"}', "value": 1.5}]},
             {"expr": "sublet_fleet:held:ratio", "eval_time": "3m", "exp_samples": [
                 {"labels": 'sublet_fleet:held:ratio{pool="a"}', "value": 0.5}]}]}])
+    assert code == 0, out
+
+
+def test_names_of_other_platforms(rules, tmp_path):
+    """Asked for, and with the labels that dashboards of them have; a team is a tenant, a type of GPU is a pool."""
+    assert "ml_platform" not in str(rules["fleet"][1])
+    path = tmp_path / "named.rules.yaml"
+    path.write_text(yaml.safe_dump(chart_rules(tmp_path, platformNames=True)["fleet"]), encoding="utf-8")
+    series = {'sublet_fleet_held_gpus{job="fleet",pool="a",tenant="t"}': "3x5", 'sublet_fleet_held_gpus{job="fleet",pool="b",tenant="t"}': "0.25x5",
+              'sublet_fleet_held_gpus{job="fleet",pool="a",tenant="u"}': "1x5",
+              'sublet_fleet_gpu_seconds_total{borrowed="false",job="fleet",pool="a",tenant="t"}': "0+60x5",
+              'sublet_fleet_gpu_seconds_total{borrowed="true",job="fleet",pool="a",tenant="t"}': "0+30x5",
+              'sublet_fleet_gpu_seconds_total{borrowed="false",job="fleet",pool="b",tenant="t"}': "0+15x5"}
+    code, out = evaluate(tmp_path, path, [{
+        "interval": "1m", "input_series": [{"series": k, "values": v} for k, v in series.items()], "promql_expr_test": [
+            {"expr": "ml_platform_current_gpus", "eval_time": "3m", "exp_samples": [
+                {"labels": 'ml_platform_current_gpus{team_id="t"}', "value": 3.25},
+                {"labels": 'ml_platform_current_gpus{team_id="u"}', "value": 1}]},
+            {"expr": "ml_platform_gpu_seconds_total", "eval_time": "4m", "exp_samples": [
+                {"labels": 'ml_platform_gpu_seconds_total{gpu_type="a",team_id="t"}', "value": 360},
+                {"labels": 'ml_platform_gpu_seconds_total{gpu_type="b",team_id="t"}', "value": 60}]}]}])
     assert code == 0, out

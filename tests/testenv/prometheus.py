@@ -27,10 +27,11 @@ def promtool(*args, stdin=None):
     return r.returncode, r.stdout
 
 
-def chart_rules(directory):
-    """The groups of rules of both charts, by file name; the tenant is release research in namespace control."""
+def chart_rules(directory, **metrics):
+    """The groups of rules of both charts, by file name; the tenant is release research in namespace control.
+    metrics: further values of the fleet's."""
     helm = Helm(directory)
-    fleet = {"config": {"pools": [{"name": "any"}]}, "metrics": {"enabled": True, "tokenSecret": "scrape", "rules": True}}
+    fleet = {"config": {"pools": [{"name": "any"}]}, "metrics": {"enabled": True, "tokenSecret": "scrape", "rules": True, **metrics}}
     made = {"sublet": helm("template", "research", CHART, "-n", "control", values={
                 "tenantNamespace": "team-research", "metrics": {"rules": True}}),
             "fleet": helm("template", "fleet", FLEET_CHART, "-n", "sublet-system", values=fleet)}
