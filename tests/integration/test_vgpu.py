@@ -141,7 +141,7 @@ def test_a_machine_shows_hundredths(system, tenant):
 
 
 def test_racing_creates_stop_at_the_limit(system, tenant):
-    """Of one and a half GPUs, forty pods of 7 hundredths: 21 fit, whatever their order, and the rest exactly."""
+    """Of one and a half GPUs, forty pods of 7 hundredths: 21 fit, whatever their order, and what is left fits exactly."""
     vc = tenant("research", config=system.tenants(**ITSELF))
     k = vc.kubectl
     with concurrent.futures.ThreadPoolExecutor(8) as pool:

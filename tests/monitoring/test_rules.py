@@ -140,7 +140,7 @@ def test_what_is_recorded(rules, tmp_path):
 
 
 def test_names_of_other_platforms(rules, tmp_path):
-    """Asked for, and with the labels that dashboards of them have; a team is a tenant, a type of GPU is a pool."""
+    """Recorded on request, with the labels that dashboards of them have; a team is a tenant, a type of GPU is a pool."""
     assert "ml_platform" not in str(rules["fleet"][1])
     path = tmp_path / "named.rules.yaml"
     path.write_text(yaml.safe_dump(chart_rules(tmp_path, platformNames=True)["fleet"]), encoding="utf-8")
