@@ -33,8 +33,12 @@ class HamiSide:
              "mode": "hami-core", "health": True} for i in range(gpus)])}
 
     def report(self, api):
-        """The pod that HAMi has bound has its GPU: the plugin says so, and lets the next one be bound to the machine."""
+        """It answers that it is still there, which also has kube-scheduler try again what HAMi refused. The pod that HAMi has bound has
+        its GPU: the plugin says so, and lets the next one be bound to the machine."""
         notes = api.get(f"/api/v1/nodes/{NODE}")["metadata"]["annotations"]
+        if notes["hami.io/node-handshake"].startswith("Requesting"):
+            api.raw("PATCH", f"/api/v1/nodes/{NODE}", {"metadata": {"annotations": {
+                "hami.io/node-handshake": "Reported_2026-01-01 00:00:00"}}}, content_type=MERGE)
         if "hami.io/mutex.lock" not in notes:
             return
         for p in api.get("/api/v1/pods", fieldSelector=f"spec.nodeName={NODE}")["items"]:
