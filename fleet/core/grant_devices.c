@@ -28,8 +28,9 @@ struct device {
     struct attribute *attributes;
     struct counter *consumes;
     size_t n_attributes, n_consumes;
-    bool tainted;
+    bool tainted; /* of its own */
     /* Of the last count of its node. */
+    bool repels;          /* by whichever taint */
     struct rational gpus; /* 0: it did not count, or was taken */
 };
 struct slice {
@@ -61,9 +62,18 @@ struct node {
     struct str name;
     STAILQ_HEAD(, group) groups;
 };
+/* A DeviceTaintRule that repels: those of its driver, pool and device; one without bytes: any. */
+struct rule {
+    struct map_entry by_name;
+    STAILQ_ENTRY(rule) all;
+    struct arena *a;
+    struct str name, driver, pool, device;
+};
 struct grant_devices {
     unsigned magic;
-    struct map slices, groups, nodes;
+    struct map slices, groups, nodes, rules;
+    STAILQ_HEAD(, rule) all_rules;
+    size_t n_rules;
 };
 
 /* --- of a tree --- */
@@ -128,13 +138,18 @@ static size_t read_counters(struct arena *a, const cJSON *sets, const char *key,
     return n;
 }
 
+static bool repels(const cJSON *taint)
+{
+    struct str effect = json_str(json_get(taint, "effect"));
+
+    return str_eqc(effect, "NoSchedule") || str_eqc(effect, "NoExecute");
+}
+
 static bool is_tainted(const cJSON *device)
 {
     json_each(taint, json_get(device, "taints"))
     {
-        struct str effect = json_str(json_get(taint, "effect"));
-
-        if (str_eqc(effect, "NoSchedule") || str_eqc(effect, "NoExecute"))
+        if (repels(taint))
             return true;
     }
     return false;
@@ -366,6 +381,79 @@ void grant_devices_slice(struct grant_devices *d, struct str name, const cJSON *
         settle(now);
 }
 
+/* --- rules --- */
+
+static void drop_rule(struct grant_devices *d, struct rule *r)
+{
+    map_remove(&d->rules, &r->by_name);
+    STAILQ_REMOVE(&d->all_rules, r, rule, all);
+    d->n_rules--;
+    arena_free(r->a);
+    mem_free(r);
+}
+
+/* One without a selector matches none, an empty selector all. */
+static struct rule *rule_of(struct str name, const cJSON *tree)
+{
+    const cJSON *selector = json_path(tree, "spec.deviceSelector");
+    struct rule *r;
+
+    if (!json_is_object(selector) || !repels(json_path(tree, "spec.taint")))
+        return NULL;
+    r = NEW(struct rule);
+    *r = (struct rule){.a = arena_new(0)};
+    r->name = arena_str(r->a, name);
+    r->driver = arena_str(r->a, json_str_at(selector, "driver"));
+    r->pool = arena_str(r->a, json_str_at(selector, "pool"));
+    r->device = arena_str(r->a, json_str_at(selector, "device"));
+    return r;
+}
+
+static bool is_same_rule(const struct rule *a, const struct rule *b)
+{
+    return a && b ? str_eq(a->driver, b->driver) && str_eq(a->pool, b->pool) &&
+                        str_eq(a->device, b->device)
+                  : !a && !b;
+}
+
+bool grant_devices_rule(struct grant_devices *d, struct str name, const cJSON *tree)
+{
+    struct map_entry *e = map_get(&d->rules, name);
+    struct rule *before = e ? CONTAINER(e, struct rule, by_name) : NULL;
+    struct rule *now = rule_of(name, tree);
+    bool same = is_same_rule(before, now);
+
+    assert(d->magic == DEVICES_MAGIC);
+    if (before)
+        drop_rule(d, before);
+    if (now) {
+        map_put(&d->rules, &now->by_name, now->name);
+        STAILQ_INSERT_TAIL(&d->all_rules, now, all);
+        d->n_rules++;
+    }
+    return !same;
+}
+
+static bool selects(struct str want, struct str is)
+{
+    return !want.n || str_eq(want, is);
+}
+
+static bool is_ruled(const struct grant_devices *d, const struct group *g, struct str device)
+{
+    const struct rule *r;
+
+    if (d->n_rules > GRANT_DEVICE_RULES)
+        return true;
+    STAILQ_FOREACH(r, &d->all_rules, all)
+    {
+        if (selects(r->driver, g->driver) && selects(r->pool, g->pool) &&
+            selects(r->device, device))
+            return true;
+    }
+    return false;
+}
+
 /* --- what they are --- */
 
 static bool has_attribute(const struct device *d, struct str driver, const cJSON *want)
@@ -424,7 +512,8 @@ struct counting {
     size_t n, cap;
 };
 
-static void collect(struct counting *c, struct group *g, const struct config_pool *pool)
+static void collect(struct counting *c, const struct grant_devices *all, struct group *g,
+                    const struct config_pool *pool)
 {
     for (size_t i = 0; i < g->n_has; i++)
         for (size_t k = 0; k < g->has[i]->n_devices; k++) {
@@ -432,6 +521,7 @@ static void collect(struct counting *c, struct group *g, const struct config_poo
             struct rational gpus = weight_of(g, d, pool);
 
             d->gpus = RATIONAL_ZERO;
+            d->repels = d->tainted || is_ruled(all, g, d->name);
             if (gpus.num && c->n < c->cap)
                 c->list[c->n++] = (struct candidate){d, g, gpus};
         }
@@ -456,7 +546,7 @@ static int heaviest_first(const void *x, const void *y)
     int order = rational_cmp(b->gpus, a->gpus);
 
     if (!order)
-        order = a->device->tainted - b->device->tainted;
+        order = a->device->repels - b->device->repels;
     if (!order)
         order = str_cmp(a->group->key, b->group->key);
     return order ? order : str_cmp(a->device->name, b->device->name);
@@ -511,7 +601,7 @@ static void count_group(struct arena *a, const struct counting *c, const struct 
             continue;
         d->gpus = c->list[i].gpus;
         rational_add_most(total, d->gpus);
-        if (!d->tainted && !g->stale)
+        if (!d->repels && !g->stale)
             rational_add_most(healthy, d->gpus);
     }
 }
@@ -529,7 +619,7 @@ void grant_devices_count(struct grant_devices *d, struct str node, const struct 
         c.cap = most_of(n);
         c.list = arena_alloc(a, (c.cap + 1) * sizeof(*c.list));
         STAILQ_FOREACH(g, &n->groups, all)
-        collect(&c, g, pool);
+        collect(&c, d, g, pool);
         if (c.n)
             qsort(c.list, c.n, sizeof(*c.list), heaviest_first);
         STAILQ_FOREACH(g, &n->groups, all)
@@ -645,7 +735,33 @@ struct grant_devices *grant_devices_new(void)
     struct grant_devices *d = NEW(struct grant_devices);
 
     d->magic = DEVICES_MAGIC;
+    STAILQ_INIT(&d->all_rules);
     return d;
+}
+
+static void forget_rule(void *ctx, struct map_entry *e)
+{
+    drop_rule(ctx, CONTAINER(e, struct rule, by_name));
+}
+
+struct each_node {
+    void (*each)(void *ctx, struct str node);
+    void *ctx;
+};
+
+static void pass_node(void *ctx, struct map_entry *e)
+{
+    const struct each_node *to = ctx;
+
+    to->each(to->ctx, CONTAINER(e, struct node, by_name)->name);
+}
+
+void grant_devices_each_node(struct grant_devices *d, void (*each)(void *ctx, struct str node),
+                             void *ctx)
+{
+    struct each_node to = {each, ctx};
+
+    map_each(&d->nodes, pass_node, &to);
 }
 
 static void forget(void *ctx, struct map_entry *e)
@@ -661,6 +777,7 @@ struct grant_devices *grant_devices_free(struct grant_devices *d)
         return NULL;
     assert(d->magic == DEVICES_MAGIC);
     map_each(&d->slices, forget, d);
+    map_each(&d->rules, forget_rule, d);
     d->magic = 0;
     return mem_free(d);
 }

@@ -8,11 +8,12 @@
  *   pool     of a driver on a node: the newest generation of which all slices are there, with no
  *            name twice. While a newer one is incomplete, what was complete is there, unhealthy
  *   device   is of the class of the pool that it matches and that weighs most, and of no other;
- *            unhealthy with a taint NoSchedule or NoExecute
+ *            unhealthy with a taint NoSchedule or NoExecute, of its own or of a DeviceTaintRule
  *   counters devices that share counters (a GPU and its slices) count as far as these suffice, the
  *            heaviest first
  *
- * Source: resource.k8s.io/v1, ResourceSliceSpec; the scheduler's structured allocator. */
+ * Source: resource.k8s.io/v1, ResourceSliceSpec; v1beta2, DeviceTaintRuleSpec; the scheduler's
+ * structured allocator. */
 #pragma once
 
 #include <sublet/config_pool.h>
@@ -21,6 +22,8 @@
 #define GRANT_NODE_DEVICES 1024 /* of one node, and ... */
 #define GRANT_POOL_SLICES  64   /* ... slices of one driver's pool: what is beyond counts nothing */
 #define GRANT_DEVICE_NOTES 64   /* attributes of one device, and counters that it consumes */
+#define GRANT_DEVICE_RULES 256  /* that taint: where there are more, every device is tainted */
+#define GRANT_RULES_PATH   "/apis/resource.k8s.io/v1beta2/devicetaintrules" /* off by default */
 
 struct grant_devices;
 struct grant_devices *grant_devices_new(void);
@@ -29,6 +32,11 @@ struct grant_devices *grant_devices_free(struct grant_devices *d); /* takes NULL
 void grant_devices_slice(struct grant_devices *d, struct str name, const cJSON *tree);
 /* For reflectors: what that does not read goes. */
 void grant_devices_reduce(struct arena *a, cJSON *slice);
+/* A DeviceTaintRule, likewise. Are devices tainted otherwise than before, by it? */
+bool grant_devices_rule(struct grant_devices *d, struct str name, const cJSON *tree);
+/* The nodes that have devices. each() must not change them. */
+void grant_devices_each_node(struct grant_devices *d, void (*each)(void *ctx, struct str node),
+                             void *ctx);
 
 /* In GPUs of the pool, by its device classes. d may be NULL: nothing is known. */
 void grant_devices_count(struct grant_devices *d, struct str node, const struct config_pool *pool,

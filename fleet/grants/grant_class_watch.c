@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two reflectors whose objects are forgotten once their facts are kept. Must never take a list that
+/* Reflectors whose objects are forgotten once their facts are kept. Must never take a list that
  * is not complete for all that there is. */
 #include "grant_class_watch.h"
 
@@ -14,7 +14,7 @@
 struct grant_class_watch {
     unsigned magic;
     struct grant_class_watch_options o;
-    struct reflector *slices, *claims;
+    struct reflector *slices, *claims, *rules;
     struct grant_devices *devices;
     struct grant_claims *kept;
     struct str why; /* what the host has against it; heap */
@@ -38,6 +38,21 @@ static void on_slice(void *ctx, const struct host_object *now, const struct host
         grant_devices_slice(w->devices, (now ? now : before)->name, tree);
     arena_free(a);
     w->o.changed(w->o.ctx);
+}
+
+static void on_rule(void *ctx, const struct host_object *now, const struct host_object *before)
+{
+    struct grant_class_watch *w = ctx;
+    struct arena *a = arena_new(0);
+    bool otherwise = false;
+    cJSON *tree;
+
+    assert(w->magic == WATCH_MAGIC);
+    if (tree_of(a, now, &tree))
+        otherwise = grant_devices_rule(w->devices, (now ? now : before)->name, tree);
+    arena_free(a);
+    if (otherwise)
+        w->o.changed(w->o.ctx);
 }
 
 static void on_claim(void *ctx, const struct host_object *now, const struct host_object *before)
@@ -72,6 +87,16 @@ static void on_refused(void *ctx, const struct err *err)
     w->o.changed(w->o.ctx);
 }
 
+/* Most hosts have none: their API is off by default. */
+static void on_rules_refused(void *ctx, const struct err *err)
+{
+    struct grant_class_watch *w = ctx;
+
+    log_info("grants: taints of DeviceTaintRules are not known: %.*s",
+             STR_F(str_clip(err->message, MOST_WHY)));
+    w->o.changed(w->o.ctx);
+}
+
 static void on_went_back(void *ctx)
 {
     struct grant_class_watch *w = ctx;
@@ -91,7 +116,7 @@ struct grant_class_watch *grant_class_watch_open(const struct grant_class_watch_
                                        .refused = on_refused,
                                        .went_back = on_went_back,
                                        .ctx = w};
-    struct reflector_options claims = slices;
+    struct reflector_options claims = slices, rules = slices;
 
     *w = (struct grant_class_watch){.magic = WATCH_MAGIC,
                                     .o = *options,
@@ -103,6 +128,11 @@ struct grant_class_watch *grant_class_watch_open(const struct grant_class_watch_
     claims.changed = on_claim;
     w->slices = reflector_open(&slices);
     w->claims = reflector_open(&claims);
+    rules.path = STR(GRANT_RULES_PATH);
+    rules.reduce = NULL;
+    rules.changed = on_rule;
+    rules.refused = on_rules_refused;
+    w->rules = reflector_open(&rules);
     return w;
 }
 
@@ -113,6 +143,7 @@ struct grant_class_watch *grant_class_watch_close(struct grant_class_watch *w)
     assert(w->magic == WATCH_MAGIC);
     reflector_close(w->slices);
     reflector_close(w->claims);
+    reflector_close(w->rules);
     grant_devices_free(w->devices);
     grant_claims_free(w->kept);
     mem_free(w->why.p);
@@ -126,6 +157,7 @@ void grant_class_watch_restart(struct grant_class_watch *w)
         return;
     reflector_restart(w->slices);
     reflector_restart(w->claims);
+    reflector_restart(w->rules);
 }
 
 static bool is_listed(const struct reflector *f)
@@ -133,10 +165,14 @@ static bool is_listed(const struct reflector *f)
     return reflector_listed_ms(f) != REFLECTOR_NOT_CURRENT;
 }
 
+static bool is_settled(const struct reflector *f)
+{
+    return is_listed(f) || reflector_refused(f);
+}
+
 bool grant_class_watch_is_settled(const struct grant_class_watch *w)
 {
-    return !w || ((is_listed(w->slices) || reflector_refused(w->slices)) &&
-                  (is_listed(w->claims) || reflector_refused(w->claims)));
+    return !w || (is_settled(w->slices) && is_settled(w->claims) && is_settled(w->rules));
 }
 
 struct grant_class_source grant_class_watch_source(const struct grant_class_watch *w)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: fleet (private)
  *
- * ResourceSlices and ResourceClaims of the host, watched for GPUPools of mode dra. What the host
- * refuses to show is said, and stops no other pool. */
+ * ResourceSlices, ResourceClaims and, where the host serves them, DeviceTaintRules, watched for
+ * GPUPools of mode dra. What the host refuses to show is said, and stops no other pool. */
 #pragma once
 
 #include <sublet/reflector.h>
@@ -19,7 +19,7 @@ struct grant_class_watch_options {
 struct grant_class_watch *grant_class_watch_open(const struct grant_class_watch_options *options);
 struct grant_class_watch *grant_class_watch_close(struct grant_class_watch *w); /* takes NULL */
 void grant_class_watch_restart(struct grant_class_watch *w);                    /* takes NULL */
-/* Are both read, or is it known why not? True for NULL. */
+/* Are all read, or is it known why not? True for NULL. */
 bool grant_class_watch_is_settled(const struct grant_class_watch *w);
 /* Of this moment; of NULL: they are not enabled. */
 struct grant_class_source grant_class_watch_source(const struct grant_class_watch *w);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two reflectors of the ledger's own: grants read the same collections only where they are enabled,
+/* Reflectors of the ledger's own: grants read the same collections only where they are enabled,
  * and go on without them. */
 #include "claim_watch.h"
 
@@ -13,9 +13,9 @@ struct claim_watch {
     unsigned magic;
     struct claim_watch_options o;
     struct host *host;
-    struct reflector *slices, *claims;
+    struct reflector *slices, *claims, *rules;
     struct grant_devices *devices;
-    bool slices_listed;
+    bool slices_listed, rules_known, begun;
 };
 
 bool claim_watch_is_needed(const struct config_pool *pools, size_t n_pools)
@@ -42,11 +42,20 @@ static void on_slice(void *ctx, const struct host_object *now, const struct host
     }
     grant_devices_slice(w->devices, name, tree);
     is = grant_devices_node_of(w->devices, name);
-    if (w->slices_listed && was.n && !str_eq(was, is))
+    if (w->begun && was.n && !str_eq(was, is))
         w->o.node(w->o.ctx, was);
-    if (w->slices_listed && is.n)
+    if (w->begun && is.n)
         w->o.node(w->o.ctx, is);
     arena_free(a);
+}
+
+/* Not before the rules: a restart would count tainted devices as healthy ones for a while. */
+static void begin(struct claim_watch *w)
+{
+    if (w->begun || !w->slices_listed || !w->rules_known)
+        return;
+    w->begun = true;
+    w->o.slices_listed(w->o.ctx);
 }
 
 static void on_slices_current(void *ctx, bool listed)
@@ -54,10 +63,43 @@ static void on_slices_current(void *ctx, bool listed)
     struct claim_watch *w = ctx;
 
     (void)listed;
-    if (w->slices_listed)
-        return;
     w->slices_listed = true;
-    w->o.slices_listed(w->o.ctx);
+    begin(w);
+}
+
+static void on_node(void *ctx, struct str node)
+{
+    struct claim_watch *w = ctx;
+
+    w->o.node(w->o.ctx, node);
+}
+
+static void on_rule(void *ctx, const struct host_object *now, const struct host_object *before)
+{
+    struct claim_watch *w = ctx;
+    struct arena *a = arena_new(0);
+    cJSON *tree = NULL;
+
+    assert(w->magic == WATCH_MAGIC);
+    if ((!now || !json_parse(a, now->bytes, &tree, NULL)) &&
+        grant_devices_rule(w->devices, (now ? now : before)->name, tree) && w->begun)
+        grant_devices_each_node(w->devices, on_node, w);
+    arena_free(a);
+}
+
+static void on_rules_current(void *ctx, bool listed)
+{
+    struct claim_watch *w = ctx;
+
+    (void)listed;
+    w->rules_known = true;
+    begin(w);
+}
+
+static void on_rules_refused(void *ctx, const struct err *err)
+{
+    (void)err;
+    on_rules_current(ctx, false);
 }
 
 static void on_claim(void *ctx, const struct host_object *now, const struct host_object *before)
@@ -103,6 +145,7 @@ struct claim_watch *claim_watch_free(struct claim_watch *w)
     assert(w->magic == WATCH_MAGIC);
     reflector_close(w->slices);
     reflector_close(w->claims);
+    reflector_close(w->rules);
     grant_devices_free(w->devices);
     w->magic = 0;
     return mem_free(w);
@@ -126,6 +169,12 @@ void claim_watch_slices(struct claim_watch *w, struct host *host)
     o.changed = on_slice;
     o.current = on_slices_current;
     w->slices = reflector_open(&o);
+    o.path = STR(GRANT_RULES_PATH);
+    o.reduce = NULL;
+    o.changed = on_rule;
+    o.current = on_rules_current;
+    o.refused = on_rules_refused;
+    w->rules = reflector_open(&o);
 }
 
 void claim_watch_claims(struct claim_watch *w)
@@ -158,6 +207,7 @@ void claim_watch_restart(struct claim_watch *w)
         return;
     reflector_restart(w->slices);
     reflector_restart(w->claims);
+    reflector_restart(w->rules);
 }
 
 void claim_watch_each(struct claim_watch *w, void (*each)(void *ctx, const struct host_object *o),

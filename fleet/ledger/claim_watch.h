@@ -3,7 +3,8 @@
  *
  * ResourceSlices and ResourceClaims of the host, watched for the ledger: only where a metered pool
  * is of mode dra. Slices first, then the owner's nodes and pods, then claims, so that each finds
- * what it counts by. What the host refuses to show ends the process, as with pods. */
+ * what it counts by. What the host refuses to show ends the process, as with pods. With slices
+ * DeviceTaintRules, which the host may not serve. */
 #pragma once
 
 #include <sublet/config_pool.h>

@@ -11,10 +11,13 @@ import pytest
 
 from testenv import eventually
 from testenv.api import ApiError
-from testenv.fleet import Fleet, chart_objects
+from testenv.fixtures import install_crds
+from testenv.fleet import Fleet, chart_crds, chart_objects
+from testenv.host import HostCluster
 from testenv.nodes import gpu_node
 
 from test_device_claims import CLAIMS, DRA, claim, exactly, gone, pod, runs
+from test_fleet import check_sums
 from test_grants import GROUP, binding_object, bindings_of, condition, pool_object
 
 KEY, DRIVER, CLASS, POOL = "sublet.dev/pool", "granted.example.com", "whole.granted.example.com", "claims"
@@ -245,6 +248,69 @@ def test_claims_are_in_the_ledger(real_host, grants, namespace):
     assert not unmatched, report
 
 
+@pytest.fixture
+def ruled_host(workdir, tmp_path):
+    """A host that serves DeviceTaintRules, which are off by default."""
+    made = HostCluster(os.path.join(workdir, "ruled-host"), api_args=["--runtime-config=resource.k8s.io/v1beta2=true"],
+                       gates=("DRADeviceTaintRules",)).start()
+    try:
+        install_crds(made.api, chart_crds(tmp_path))
+        yield made
+    finally:
+        made.stop()
+
+
+RULES = "/apis/resource.k8s.io/v1beta2/devicetaintrules"
+
+
+def rule(name, **selector):
+    return {"metadata": {"name": name}, "spec": {"deviceSelector": selector, "taint": {
+        "key": "example.com/faulty", "value": "xid", "effect": "NoSchedule"}}}
+
+
+def test_rules_taint_devices(ruled_host, workdir, tmp_path):
+    """What an administrator taints by a rule is unhealthy, in the ledger from then on and for grants; over a restart, too."""
+    grants = Claims(ruled_host, os.path.join(workdir, "claims-ruled"), secrets.token_hex(3))
+    namespace = f"{grants.namespace}-a"
+    ruled_host.create_namespace(namespace)
+
+    def gauges():
+        metrics = grants.fleet.metrics()
+        return [sum(metrics.get(f"sublet_fleet_{name}_gpus", {}).values()) for name in ("held", "idle", "unhealthy", "capacity")]
+
+    def capacity(want):
+        eventually(lambda: grants.pool()["status"]["capacity"] == want, 60, f"a capacity of {want}")
+    try:
+        grants.allow(tmp_path)
+        grants.fleet.write_config(pools=[METERED])
+        grants.bind(namespace, guarantee="3")
+        grants.fleet.start()
+        grants.until(namespace, "3")
+        eventually(lambda: gauges() == [0, 4, 0, 4], 60, "four devices, idle")
+        ruled_host.api.post(RULES, rule("one", driver=DRIVER, pool=NODES[0], device="gpu-1"))
+        capacity("3")
+        eventually(lambda: gauges() == [0, 3, 1, 4], 60, "one device of a node")
+        ruled_host.api.post(RULES, rule("node", pool=NODES[1]))
+        capacity("1")
+        eventually(lambda: gauges() == [0, 1, 3, 4], 60, "and all of the other node")
+        assert condition(grants.pool(), "Overcommitted")["reason"] == "Unhealthy"
+        assert grants.status(namespace)["grant"] == "3", "a guarantee that counts stays"
+        grants.fleet.stop()
+        grants.fleet.start()
+        assert gauges() == [0, 1, 3, 4], "from the first moment"
+        ruled_host.api.delete(f"{RULES}/node")
+        capacity("3")
+        ruled_host.api.patch(f"{RULES}/one", {"spec": {"taint": {"effect": "None"}}})
+        capacity("4")
+        eventually(lambda: gauges() == [0, 4, 0, 4], 60, "four devices again")
+        check_sums(grants.fleet.report())
+    finally:
+        for name in ("one", "node"):
+            ruled_host.api.raw("DELETE", f"{RULES}/{name}")
+        grants.close()
+        ruled_host.delete_namespace(namespace)
+
+
 HOSTILE = {
     "plain": claim("x", taken(2)),
     "alternatives": claim("x", {"name": "r", "firstAvailable": [{"name": "a", "deviceClassName": "other.example.com"},
@@ -386,7 +452,7 @@ def test_the_chart_gives_the_rights_where_they_are_needed(tmp_path):
         made = chart_objects(tmp_path, config={"pools": [], "grants": grants})
         return [r for o in made if o["kind"] == "ClusterRole" for r in o["rules"] if r.get("apiGroups") == ["resource.k8s.io"]]
     assert rules(enabled=True, deviceClaims=True) == [{"apiGroups": ["resource.k8s.io"], "verbs": ["list", "watch"],
-                                                       "resources": ["resourceslices", "resourceclaims"]}]
+                                                       "resources": ["resourceslices", "resourceclaims", "devicetaintrules"]}]
     assert not rules(enabled=True)
     made = chart_objects(tmp_path, config={"pools": [METERED]})
     assert [r["verbs"] for o in made if o["kind"] == "ClusterRole" for r in o["rules"] if r.get("apiGroups") == ["resource.k8s.io"]] == [

@@ -162,6 +162,91 @@ static void tainted_devices_are_unhealthy(void **state)
     end(&s);
 }
 
+static bool rule(struct seen *s, const char *name, const char *spec)
+{
+    return grant_devices_rule(s->d, str_c(name),
+                              quoted_json(s->a, arena_printf(s->a, "{'spec':{%s}}", spec)));
+}
+#define TAINT(effect) "'taint':{'key':'x','effect':'" effect "'}"
+
+static void a_rule_taints_what_it_selects(void **state)
+{
+    static const struct {
+        const char *spec, *healthy;
+    } cases[] = {
+        {"'deviceSelector':{'device':'g1'}," TAINT("NoSchedule"), "3"},
+        {"'deviceSelector':{'device':'g1','driver':'gpu.x.io','pool':'n0'}," TAINT("NoExecute"),
+         "3"},
+        {"'deviceSelector':{'device':'g1','driver':'gpu.y.io'}," TAINT("NoExecute"), "4"},
+        {"'deviceSelector':{'device':'g1','pool':'n1'}," TAINT("NoExecute"), "4"},
+        {"'deviceSelector':{'device':'g9'}," TAINT("NoExecute"), "4"},
+        {"'deviceSelector':{'device':'g1'}," TAINT("None"), "4"},
+        {"'deviceSelector':{'pool':'n0'}," TAINT("NoSchedule"), "0"},
+        {"'deviceSelector':{}," TAINT("NoSchedule"), "0"},
+        {TAINT("NoSchedule"), "4"}, /* without a selector: none */
+        {"'deviceSelector':'x','taint':'y'", "4"},
+    };
+    struct seen s;
+
+    (void)state;
+    begin(&s);
+    slice(&s, "a", 1, 1, "", GPU("g0") "," GPU("g1") "," GPU("g2") "," GPU("g3"));
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        (void)rule(&s, "r", cases[i].spec);
+        check(&s, "4", cases[i].healthy);
+    }
+    end(&s);
+}
+
+static void count_node(void *ctx, struct str node)
+{
+    assert_str(node, "n0");
+    *(int *)ctx += 1;
+}
+
+static void rules_come_and_go(void **state)
+{
+    static const char g1[] = "'deviceSelector':{'device':'g1'}," TAINT("NoSchedule");
+    struct seen s;
+    int nodes = 0;
+
+    (void)state;
+    begin(&s);
+    assert_true(rule(&s, "early", g1)); /* before its device */
+    assert_false(rule(&s, "early", g1));
+    assert_false(rule(&s, "none", TAINT("NoSchedule")));
+    slice(&s, "a", 1, 1, "", GPU("g0") "," GPU("g1"));
+    check(&s, "2", "1");
+    assert_true(rule(&s, "second", g1));
+    assert_true(grant_devices_rule(s.d, STR("early"), NULL));
+    assert_false(grant_devices_rule(s.d, STR("early"), NULL));
+    check(&s, "2", "1");
+    assert_true(rule(&s, "second", "'deviceSelector':{'device':'g1'}," TAINT("None")));
+    check(&s, "2", "2");
+    grant_devices_each_node(s.d, count_node, &nodes);
+    assert_int_equal(nodes, 1);
+    end(&s);
+}
+
+/* Rather all of them than one too few. */
+static void more_rules_than_can_be_kept_taint_everything(void **state)
+{
+    struct seen s;
+
+    (void)state;
+    begin(&s);
+    slice(&s, "a", 1, 1, "", GPU("g0"));
+    for (int i = 0; i <= GRANT_DEVICE_RULES; i++) {
+        check(&s, "1", "1");
+        rule(&s, arena_printf(s.a, "r%d", i).p,
+             "'deviceSelector':{'device':'g9'}," TAINT("NoSchedule"));
+    }
+    check(&s, "1", "0");
+    assert_true(grant_devices_rule(s.d, STR("r0"), NULL));
+    check(&s, "1", "1");
+    end(&s);
+}
+
 /* A driver that updates two slices does so one by one. */
 static void the_newest_complete_generation_counts(void **state)
 {
@@ -369,6 +454,9 @@ int main(void)
         cmocka_unit_test(other_drivers_and_devices_without_a_node_do_not_count),
         cmocka_unit_test(attributes_have_types_and_domains),
         cmocka_unit_test(tainted_devices_are_unhealthy),
+        cmocka_unit_test(a_rule_taints_what_it_selects),
+        cmocka_unit_test(rules_come_and_go),
+        cmocka_unit_test(more_rules_than_can_be_kept_taint_everything),
         cmocka_unit_test(the_newest_complete_generation_counts),
         cmocka_unit_test(a_pool_with_a_name_twice_is_none),
         cmocka_unit_test(a_node_speaks_for_itself),
