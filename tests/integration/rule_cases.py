@@ -60,6 +60,8 @@ CASES = {
         "self.a__dash__b == '1' && self.c__dot__d == '1' && self.e__slash__f == '1' && self.g__underscores__h == '1' && "
         "self.__namespace__ == '1' && self._i == '1'")),
         [dict.fromkeys(["a-b", "c.d", "e/f", "g__h", "namespace", "_i"], "1"), {"a-b": "2"}], []),
+    "keywords": (obj({"m": obj({"namespace": STR, "for": STR})}, rule("!has(self.m.namespace) || self.m.namespace == 'a'"),
+                     rule("self.m.for == 'b' || self.m.__for__ == 'c'")), [{"m": {"namespace": "a", "for": "b"}}, {"m": {"namespace": "b", "for": "x"}}], []),
     "hidden": (obj({"a b": typed("string", rule("self == 'x'"))}), [{"a b": "x"}, {"a b": "y"}], []),
     "keeps": (obj({"a": STR}, rule("self.a == 'x'"), **KEEP), [{"a": "x", "more": 1}, {"a": "y", "more": 1}], []),
     "bytes": (obj({"b": typed("string", format="byte")}, rule("self.b == b'abc'")), [{"b": "YWJj"}, {"b": "YWJk"}], []),

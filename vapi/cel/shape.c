@@ -4,6 +4,7 @@
 #include "shape.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,7 +50,7 @@ bool cel_escape(struct arena *a, struct str name, struct str *ret)
     return good;
 }
 
-const struct cel_shape_field *cel_shape_field(const struct cel_shape *s, struct str name)
+static const struct cel_shape_field *find_field(const struct cel_shape *s, struct str name)
 {
     size_t from = 0, to = s->n_fields;
 
@@ -65,6 +66,18 @@ const struct cel_shape_field *cel_shape_field(const struct cel_shape *s, struct 
             from = middle + 1;
     }
     return NULL;
+}
+
+/* A keyword behind a dot may stand without its underscores. */
+const struct cel_shape_field *cel_shape_field(const struct cel_shape *s, struct str name)
+{
+    const struct cel_shape_field *f = find_field(s, name);
+    char keyword[32];
+
+    if (f || str_word_index(RESERVED, name) < 0)
+        return f;
+    snprintf(keyword, sizeof(keyword), "__%.*s__", STR_F(name));
+    return find_field(s, str_c(keyword));
 }
 
 const struct cel_shape_field *cel_shape_key(const struct cel_shape *s, struct str key)
