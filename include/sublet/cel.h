@@ -35,6 +35,9 @@ enum cel_kind {
     CEL_GROUP_CHECK,
     CEL_RESOURCE_CHECK,
     CEL_DECISION,
+    CEL_FORMAT,
+    CEL_URL,
+    CEL_SEMVER,
     CEL_VARIABLES, /* members come from the activation */
     CEL_OBJECT,    /* `Object.spec{...}`, `JSONPatch{...}` of a mutation */
 };

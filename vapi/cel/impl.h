@@ -96,7 +96,7 @@ struct cel_functions {
     size_t n;
 };
 extern const struct cel_functions CEL_OPERATORS, CEL_STANDARD, CEL_STRINGS, CEL_LISTS,
-    CEL_KUBERNETES;
+    CEL_KUBERNETES, CEL_FORMATS, CEL_URLS, CEL_SEMVERS;
 
 /* parse.c */
 int cel_parse(struct arena *a, struct str source, struct cel_program *p,
@@ -142,6 +142,10 @@ bool cel_compare(struct cel_run *r, struct cel_value a, struct cel_value b, int 
 bool cel_find(struct cel_run *r, struct cel_value map, struct cel_value key, struct cel_value *ret);
 struct cel_value cel_index(struct cel_run *r, struct cel_value from, struct cel_value at);
 struct str cel_text(struct cel_run *r, struct cel_value v); /* as string() prints it */
+
+/* url.c: why it is none, in Go's words; or empty */
+struct str cel_url_problem(struct arena *a, struct str raw);
+int cel_semver_order(struct cel_value a, struct cel_value b); /* semver.c */
 
 /* eval.c */
 void cel_charge_walk(struct cel_run *r, size_t steps); /* over JSON, names, keys: a quarter */

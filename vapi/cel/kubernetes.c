@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <sublet/cidr.h>
+#include <sublet/encode.h>
 #include <sublet/quantity.h>
 #include <sublet/selector.h>
 
@@ -182,6 +183,30 @@ static struct cel_value ip_is(struct cel_run *r, const struct cel_value *a, size
     return cel_no_overload(r);
 }
 
+static bool is_within(const struct cidr *ip, const char *range)
+{
+    struct cidr whole;
+
+    return cidr_parse(str_c(range), &whole) && whole.v6 == ip->v6 && cidr_within(ip, &whole);
+}
+
+static struct cel_value ip_is_global(struct cel_run *r, const struct cel_value *a, size_t n)
+{
+    static const char *const others[] = {"0.0.0.0/32",  "255.255.255.255/32", "127.0.0.0/8",
+                                         "224.0.0.0/4", "169.254.0.0/16",     "::/128",
+                                         "::1/128",     "ff00::/8",           "fe80::/10"};
+    struct cidr ip;
+
+    (void)n;
+    if (!cidr_parse(a[0].s, &ip))
+        return cel_no_overload(r);
+    for (size_t i = 0; i < COUNT(others); i++) {
+        if (is_within(&ip, others[i]))
+            return cel_bool(false);
+    }
+    return cel_bool(true);
+}
+
 static bool read_cidr(struct str text, struct cidr *ret)
 {
     size_t slash = str_find(text, '/');
@@ -200,6 +225,26 @@ static struct cel_value is_cidr(struct cel_run *r, const struct cel_value *a, si
     return cel_bool(read_cidr(a[0].s, &c));
 }
 
+/* Why Go takes it for no prefix. */
+static struct str prefix_problem(struct cel_run *r, struct str text)
+{
+    size_t slash = str_rfind(text, '/');
+    struct str address = str_sub(text, 0, slash);
+    unsigned char ip[16];
+    uint64_t bits;
+    bool v6;
+
+    if (slash == text.n)
+        return STR("no '/'");
+    if (!read_ip(address, ip, &v6))
+        return arena_printf(r->arena, "ParseAddr(%.*s): unable to parse IP",
+                            STR_F(go_quote(r->arena, address)));
+    text = str_from(text, slash + 1);
+    return str_to_u64(text, &bits) ? STR("prefix length out of range")
+                                   : arena_printf(r->arena, "bad bits after slash: %.*s",
+                                                  STR_F(go_quote(r->arena, text)));
+}
+
 static struct cel_value to_cidr(struct cel_run *r, const struct cel_value *a, size_t n)
 {
     struct cidr c;
@@ -207,8 +252,11 @@ static struct cel_value to_cidr(struct cel_run *r, const struct cel_value *a, si
     (void)n;
     cel_charge_text(r, a[0].s.n);
     if (!read_cidr(a[0].s, &c))
-        return cel_error(r, "network address parse error during conversion from string: %.*s",
-                         STR_F(a[0].s));
+        return cel_error(r,
+                         "network address parse error during conversion from string: network "
+                         "address parse error during conversion from string: "
+                         "netip.ParsePrefix(%.*s): %.*s",
+                         STR_F(go_quote(r->arena, a[0].s)), STR_F(prefix_problem(r, a[0].s)));
     return (struct cel_value){.kind = CEL_CIDR, .s = a[0].s};
 }
 
@@ -238,6 +286,20 @@ static struct cel_value cidr_ip(struct cel_run *r, const struct cel_value *a, si
     struct cel_value text = cel_string(str_sub(a[0].s, 0, str_find(a[0].s, '/')));
 
     return to_ip(r, &text, n);
+}
+
+static struct cel_value cidr_masked(struct cel_run *r, const struct cel_value *a, size_t n)
+{
+    char text[INET6_ADDRSTRLEN];
+    struct cidr c;
+
+    (void)n;
+    if (!read_cidr(a[0].s, &c))
+        return cel_no_overload(r);
+    for (unsigned bit = c.bits; bit < (c.v6 ? 128u : 32u); bit++)
+        c.bytes[bit / 8] &= (unsigned char)~(0x80u >> bit % 8);
+    inet_ntop(c.v6 ? AF_INET6 : AF_INET, c.bytes, text, sizeof(text));
+    return (struct cel_value){.kind = CEL_CIDR, .s = arena_printf(r->arena, "%s/%u", text, c.bits)};
 }
 
 /* ---- the authorizer: every step copies the check it narrows ---- */
@@ -365,12 +427,14 @@ static const struct cel_function ROWS[] = {
     {"isLoopback", true, "I", "b", ip_is},
     {"isLinkLocalMulticast", true, "I", "b", ip_is},
     {"isLinkLocalUnicast", true, "I", "b", ip_is},
+    {"isGlobalUnicast", true, "I", "b", ip_is_global},
     {"isCIDR", false, "s", "b", is_cidr},
     {"cidr", false, "s", "C", to_cidr},
     {"containsIP", true, "Cs", "b", cidr_contains},
     {"containsIP", true, "CI", "b", cidr_contains},
     {"containsCIDR", true, "Cs", "b", cidr_contains},
     {"containsCIDR", true, "CC", "b", cidr_contains},
+    {"masked", true, "C", "C", cidr_masked},
     {"prefixLength", true, "C", "i", cidr_length},
     {"ip", true, "C", "I", cidr_ip},
     {"path", true, "Zs", "P", authorizer_path},

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <sublet/encode.h>
+
 #define SEARCH_COST 10    /* of every search, beyond upstream: PCRE2 may use its quick steps */
 #define SLOW_COST   10000 /* of a search that needs more */
 
@@ -286,9 +288,11 @@ static void put_value(struct output *o, struct cel_value v, unsigned depth);
 
 static void put_quoted(struct output *o, struct str s)
 {
-    put(o, STR("\""));
-    put(o, s);
-    put(o, STR("\""));
+    /* At most four characters for a byte. */
+    if (arena_left(o->r->arena) / 8 < s.n)
+        o->r->over = true;
+    else
+        put(o, go_quote(o->r->arena, s));
 }
 
 static void put_list(struct output *o, struct cel_value v, unsigned depth)

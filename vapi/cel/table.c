@@ -5,8 +5,9 @@
 
 #include <string.h>
 
-static const struct cel_functions *const TABLES[] = {&CEL_OPERATORS, &CEL_STANDARD, &CEL_STRINGS,
-                                                     &CEL_LISTS, &CEL_KUBERNETES};
+static const struct cel_functions *const TABLES[] = {&CEL_OPERATORS, &CEL_STANDARD,   &CEL_STRINGS,
+                                                     &CEL_LISTS,     &CEL_KUBERNETES, &CEL_FORMATS,
+                                                     &CEL_URLS,      &CEL_SEMVERS};
 
 static bool same_name(const struct cel_function *f, struct str name)
 {
@@ -79,7 +80,8 @@ static const char LETTERS[] = {
     [CEL_AUTHORIZER] = 'Z',  [CEL_PATH_CHECK] = 'P',
     [CEL_GROUP_CHECK] = 'G', [CEL_RESOURCE_CHECK] = 'R',
     [CEL_DECISION] = 'X',    [CEL_VARIABLES] = 'V',
-    [CEL_OBJECT] = '{',
+    [CEL_OBJECT] = '{',      [CEL_FORMAT] = 'F',
+    [CEL_URL] = 'W',         [CEL_SEMVER] = 'S',
 };
 
 bool cel_kind_fits(char letter, enum cel_kind kind)
@@ -120,6 +122,9 @@ static const struct {
     {'g', "kubernetes.GroupVersionKind"},
     {'r', "kubernetes.GroupVersionResource"},
     {'U', "kubernetes.UserInfo"},
+    {'F', "kubernetes.NamedFormat"},
+    {'W', "kubernetes.URL"},
+    {'S', "kubernetes.Semver"},
     {'J', "object"},
     {'N', "kubernetes.Namespace"},
     {'m', "kubernetes.NamespaceMetadata"},

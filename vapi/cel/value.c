@@ -139,6 +139,9 @@ static const char *const NAMES[] = {
     [CEL_GROUP_CHECK] = "kubernetes.authorization.GroupCheck",
     [CEL_RESOURCE_CHECK] = "kubernetes.authorization.ResourceCheck",
     [CEL_DECISION] = "kubernetes.authorization.Decision",
+    [CEL_FORMAT] = "kubernetes.NamedFormat",
+    [CEL_URL] = "kubernetes.URL",
+    [CEL_SEMVER] = "kubernetes.Semver",
     [CEL_VARIABLES] = "kubernetes.variables",
     [CEL_OBJECT] = "Object",
 };
@@ -433,6 +436,10 @@ bool cel_equal(struct cel_run *r, struct cel_value a, struct cel_value b)
     case CEL_IP:
     case CEL_CIDR:
         return str_eq(a.s, b.s);
+    case CEL_URL:
+        return str_eq(*(const struct str *)a.p, *(const struct str *)b.p);
+    case CEL_SEMVER:
+        return !cel_semver_order(a, b);
     case CEL_QUANTITY:
         return !quantity_cmp(*(const struct quantity *)a.p, *(const struct quantity *)b.p);
     case CEL_OPTIONAL:

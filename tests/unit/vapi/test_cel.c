@@ -111,6 +111,26 @@ static void run(const struct expected *rows, size_t n)
 static void test_values(void **state)
 {
     static const struct expected rows[] = {
+        {"url('HTTPS://A.b:80/c?d=e#f').getScheme() + url('https://A.b:80/c').getPort()",
+         "https80"},
+        {"url('https://a.b/?x=1&y=%20+&x=2').getQuery()['x']", "[\"1\", \"2\"]"},
+        {"url('x').getHost()",
+         "!URL parse error during conversion from string: parse \"x\": invalid URI for request"},
+        {"url('http://a:b/').getHost()",
+         "!URL parse error during conversion from string: parse \"http://a:b/\": invalid port "
+         "\":b\" after host"},
+        {"isURL('/a') && !isURL('a.b') && !isURL('http://[::1/')", "true"},
+        {"format.dns1123Label().validate('ab').hasValue()", "false"},
+        {"format.byte().validate('*').value()", "[\"invalid base64\"]"},
+        {"format.named('uuid').value() == format.uuid()", "true"},
+        {"format.named('none').hasValue()", "false"},
+        {"semver('1.0.0-a.2').isLessThan(semver('1.0.0-a.10'))", "true"},
+        {"semver('v01.02', true).minor()", "2"},
+        {"semver('1.2').major()", "!No Major.Minor.Patch elements found"},
+        {"semver('1.0.0+a') == semver('1.0.0+b')", "true"},
+        {"string(cidr('10.1.2.3/12').masked()) + string(cidr('fd00:f::1/20').masked())",
+         "10.0.0.0/12fd00::/20"},
+        {"ip('8.8.8.8').isGlobalUnicast() && !ip('fe80::1').isGlobalUnicast()", "true"},
         {"1 + 2 * 3", "7"},
         {"-9223372036854775808", "-9223372036854775808"},
         {"9223372036854775807 + 1", "!integer overflow"},
