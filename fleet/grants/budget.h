@@ -38,7 +38,7 @@ struct budget_facts {
     size_t n_pools;
     const struct usage *month; /* by tenant and pool; NULL: the ledger was not read yet */
     int64_t month_us;          /* a time of the month that it is of */
-    int64_t now_s; /* of the present month, by the clock of month.h; or 0 */
+    int64_t now_s;             /* of the present month, by the clock of month.h; or 0 */
 };
 /* The currency of the pool's price; empty: it has none. */
 struct str fleet_budget_currency(const struct budget_facts *facts, struct str pool);

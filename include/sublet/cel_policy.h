@@ -2,7 +2,8 @@
  * room: vapi/cel
  *
  * The expressions of an admission policy, validating or mutating, compiled: for the validation of
- * the policy, and for requests. Source: k8s.io/apiserver admission/plugin/cel (compile.go, composition.go). */
+ * the policy, and for requests. Source: k8s.io/apiserver admission/plugin/cel (compile.go,
+ * composition.go). */
 #pragma once
 
 #include <sublet/cel.h>

@@ -211,7 +211,7 @@ def test_every_verb(pair, installed):
 
 
 def test_params_and_reinvocation(pair):
-    """Parameters of a binding; a policy that asks for it sees what a later one made, one that does not does not."""
+    """Parameters of a binding; a policy that is called again sees what a later one made, one that does not does not."""
     for api in pair:
         api.post(f"{NS}/configmaps", {"metadata": {"name": "values"}, "data": {"class": "gold"}})
     install(pair, policy("with-params", [apply('Object{data: {"class": params.data["class"]}}')],
@@ -235,7 +235,7 @@ def test_params_and_reinvocation(pair):
 
 
 def test_what_a_policy_makes_is_judged(pair, installed):
-    """A pod that a policy makes privileged is refused by Pod Security of the namespace, as if its user had asked for it."""
+    """A pod that a policy makes privileged is refused by Pod Security of the namespace, as if its user had written it."""
     namespace(pair, "map-baseline", {"pod-security.kubernetes.io/enforce": "baseline"})
     install(pair, policy("host", [apply("Object{spec: Object.spec{hostNetwork: true}}")], PODS), binding("host"))
     install(pair, policy("host-z", [apply(LABEL)], PODS), binding("host-z"))

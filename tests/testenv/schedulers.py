@@ -183,7 +183,7 @@ class Volcano(_Scheduler):
 
 
 class Hami(_Scheduler):
-    """The host's own scheduler as `hami-scheduler`, which asks HAMi's which GPU. It has no queues."""
+    """The host's own scheduler as `hami-scheduler`, whose extender, HAMi's, chooses the GPU. It has no queues."""
     programs = ("hami-scheduler", "kube-scheduler")
     WORDS = {"resourceCountName": "nvidia.com/gpu", "resourceMemoryName": "nvidia.com/gpumem", "resourceCoreName": "nvidia.com/gpucores",
              "resourceMemoryPercentageName": "nvidia.com/gpumem-percentage", "resourcePriorityName": "nvidia.com/priority"}

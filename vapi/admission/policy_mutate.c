@@ -3,8 +3,8 @@
  * mutating plug-in and before webhooks. All policies are matched against the object as it came;
  * then each changes what the one before it made. Which writes of our own they see, and that they
  * never change a policy, is as with validating ones (policy.c). What they make is decoded, gets
- * defaults and is judged as if the client had sent it. Source: k8s.io/apiserver policy/mutating/dispatcher.go,
- * policy/generic/policy_dispatcher.go. */
+ * defaults and is judged as if the client had sent it. Source: k8s.io/apiserver
+ * policy/mutating/dispatcher.go, policy/generic/policy_dispatcher.go. */
 #include "policies.h"
 
 #define LEAST_ARENA ((size_t)16 << 20) /* of the call's, for one more object */

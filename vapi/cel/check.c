@@ -82,6 +82,24 @@ static bool is_nullable(const char *type)
     return *type == 'n' || *type == '*' || !strchr("bisudyLMT#", *type);
 }
 
+static bool unify(struct checker *c, struct binding *bound, const char *wanted, const char *given);
+
+/* Of types that begin with the same letter. */
+static bool unify_parts(struct checker *c, struct binding *bound, const char *wanted,
+                        const char *given)
+{
+    if (*wanted == 'J')
+        return cel_type_shape(wanted) == cel_type_shape(given);
+    if (*wanted == 'L' || *wanted == 'O')
+        return unify(c, bound, wanted + 1, given + 1);
+    if (*wanted == '{')
+        return str_eq(one_type(wanted), one_type(given));
+    if (*wanted == 'M')
+        return unify(c, bound, wanted + 1, given + 1) &&
+               unify(c, bound, cel_type_skip(wanted + 1), cel_type_skip(given + 1));
+    return true;
+}
+
 /* Does a value of type `given` fit `wanted`, which may hold parameters? */
 static bool unify(struct checker *c, struct binding *bound, const char *wanted, const char *given)
 {
@@ -104,16 +122,7 @@ static bool unify(struct checker *c, struct binding *bound, const char *wanted, 
         return strchr("iud", *given);
     if (*wanted != *given)
         return *given == 'n' && is_nullable(wanted);
-    if (*wanted == 'J')
-        return cel_type_shape(wanted) == cel_type_shape(given);
-    if (*wanted == 'L' || *wanted == 'O')
-        return unify(c, bound, wanted + 1, given + 1);
-    if (*wanted == '{')
-        return str_eq(one_type(wanted), one_type(given));
-    if (*wanted == 'M')
-        return unify(c, bound, wanted + 1, given + 1) &&
-               unify(c, bound, cel_type_skip(wanted + 1), cel_type_skip(given + 1));
-    return true;
+    return unify_parts(c, bound, wanted, given);
 }
 
 /* The type with its parameters replaced. */

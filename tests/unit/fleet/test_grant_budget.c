@@ -168,7 +168,7 @@ static void a_new_month_lifts_it(void **state)
     arena_free(h.a);
 }
 
-/* The month is that of whoever reads the ledger, whatever the clock of the host says now. */
+/* The month is that of the ledger's reader, whatever the clock of the host says now. */
 static void a_clock_that_is_set_lifts_nothing(void **state)
 {
     struct host_of h;
@@ -285,7 +285,7 @@ static void one_that_makes_no_sense_is_refused_alone(void **state)
                                 "stays in force: %s",
                                 rows[i].why)
                        .p);
-        assert_int_equal(grant_of(&h, 0), 5); /* of the edit all else counts */
+        assert_int_equal(grant_of(&h, 0), 5); /* of the edit its guarantee counts */
         assert_str(
             condition_text(&h, h.bindings[0], "BudgetExceeded"),
             "True BudgetExceeded " SPENT
@@ -329,7 +329,7 @@ static void of_one_without_a_budget_nothing_is_in_force(void **state)
     settle(&h);
     assert_str(condition_text(&h, h.bindings[0], "BudgetAccepted"), "  ");
     bind_team(&h, 1, "{'pool':'a100','guarantee':'4','budget':{'amount':'1','currency':'EUR'}}");
-    settle(&h); /* a new one grants nothing before it is as specified */
+    settle(&h); /* a binding that was created grants nothing before it is valid */
     assert_str(condition_text(&h, h.bindings[1], "Ready"),
                "False Invalid budget.currency is \"EUR\", but pool \"a100\" costs USD");
     assert_int_equal(grant_of(&h, 1), 0);
