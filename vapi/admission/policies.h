@@ -60,8 +60,6 @@ const struct policy *const *policies_bindings(const struct policy_request *q, en
                                               size_t *ret_n);
 
 /* policy.c */
-#define POLICY_COST_MATCH 50
-#define POLICY_LEFT_OUT   "it is left out: all together are too large, or too many"
 /* A policy, a review, or a write of our own that no policy judges. */
 bool policy_is_exempt(const struct admission_call *c);
 /* The server generated the object's name. */
@@ -88,6 +86,22 @@ const char *policy_params_collect(struct policy_request *q, const struct policy 
                                   const struct policy *binding, struct policy_params *ret);
 /* Why paramKind cannot be used; NULL: it can, or there is none. */
 const char *policy_params_problem(const struct policy_request *q, const struct policy *p);
+
+/* policy_invoke.c */
+/* A policy with a binding and a parameter that apply to a request. */
+struct policy_invocation {
+    const struct policy *policy, *binding;
+    const struct resource *as; /* what the policy sees the request as */
+    const cJSON *params;       /* NULL: none */
+};
+typedef void (*policy_invocation_cb)(void *ctx, const struct policy_invocation *x);
+/* Why the policy (binding NULL) or the binding cannot be used. */
+typedef void (*policy_problem_cb)(void *ctx, const struct policy *p, const struct policy *binding,
+                                  const char *why);
+/* By binding, then by parameter. A policy without bindings applies to nothing, whatever its
+ * problem. */
+void policy_each_invocation(struct policy_request *q, enum policy_kind kind, const struct policy *p,
+                            policy_invocation_cb each, policy_problem_cb problem, void *ctx);
 
 /* policy_request.c */
 /* Whose write it is, as the tenant's admission sees it: a controller appears with the account of

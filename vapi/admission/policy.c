@@ -205,75 +205,42 @@ cJSON *policy_viewed(const struct policy_request *q, const struct resource *as, 
     return tree;
 }
 
-static void run_binding(struct dispatch *d, const struct policy *p, const struct policy *binding,
-                        const struct policy_view *v, struct annotations *all)
+struct running {
+    struct dispatch *d;
+    struct policy_view v; /* of the policy, once a binding applies */
+    struct annotations all;
+};
+
+static void on_problem(void *ctx, const struct policy *p, const struct policy *binding,
+                       const char *why)
 {
-    const struct resource *as;
-    struct policy_params params;
-    const char *problem;
-    struct err err;
-    int matched;
+    misconfigured(((struct running *)ctx)->d, p, binding, why);
+}
 
-    d->q->left -= POLICY_COST_MATCH;
-    if (!binding->head.arena) {
-        misconfigured(d, p, binding, POLICY_LEFT_OUT);
-        return;
-    }
-    err_init(&err, d->q->arena);
-    matched = policy_matches(d->q, &binding->match, &as, &err);
-    if (matched < 0)
-        misconfigured(d, p, binding, err.message.p);
-    if (matched <= 0)
-        return;
-    problem = policy_params_collect(d->q, p, binding, &params);
-    if (problem) {
-        misconfigured(d, p, binding, problem);
-        return;
-    }
-    for (size_t i = 0; i < params.n; i++) {
-        struct policy_result r;
+static void on_invocation(void *ctx, const struct policy_invocation *x)
+{
+    struct running *run = ctx;
+    struct policy_request *q = run->d->q;
+    struct policy_result r;
 
-        policy_evaluate(d->q, p, v, params.items ? params.items[i] : NULL, &r);
-        apply(d, p, binding, &r, all);
-    }
+    if (!run->v.resource)
+        run->v = (struct policy_view){.resource = x->as,
+                                      .object = policy_viewed(q, x->as, q->object),
+                                      .old = policy_viewed(q, x->as, q->old)};
+    policy_evaluate(q, x->policy, &run->v, x->params, &r);
+    apply(run->d, x->policy, x->binding, &r, &run->all);
 }
 
 static void run_policy(struct dispatch *d, const struct policy *p)
 {
-    struct annotations all = {0};
-    const struct policy *const *bindings;
-    struct policy_view v = {0};
-    const char *problem;
-    struct err err;
-    size_t n;
-    int matched;
+    struct running run = {.d = d};
 
-    d->q->left -= POLICY_COST_MATCH;
-    err_init(&err, d->q->arena);
-    matched = p->head.arena ? policy_matches(d->q, &p->match, &v.resource, &err) : 1;
-    problem = !p->head.arena ? POLICY_LEFT_OUT
-              : matched < 0  ? err.message.p
-              : matched      ? policy_params_problem(d->q, p)
-                             : NULL;
-    bindings = policies_bindings(d->q, POLICIES_VALIDATING, &n);
-    for (size_t i = 0; matched && i < n; i++) {
-        if (bindings[i]->policy_name.n && !str_eq(bindings[i]->policy_name, p->head.name))
-            continue;
-        /* A policy without bindings applies to nothing, whatever its problem. */
-        if (problem) {
-            misconfigured(d, p, NULL, problem);
-            break;
-        }
-        if (!v.object && !v.old) {
-            v.object = policy_viewed(d->q, v.resource, d->q->object);
-            v.old = policy_viewed(d->q, v.resource, d->q->old);
-        }
-        run_binding(d, p, bindings[i], &v, &all);
-    }
-    for (size_t i = 0; i < all.n; i++)
-        put_audit(
-            d, arena_printf(d->q->arena, "%.*s/%.*s", STR_F(p->head.name), STR_F(all.items[i].key)),
-            all.items[i].value);
+    policy_each_invocation(d->q, POLICIES_VALIDATING, p, on_invocation, on_problem, &run);
+    for (size_t i = 0; i < run.all.n; i++)
+        put_audit(d,
+                  arena_printf(d->q->arena, "%.*s/%.*s", STR_F(p->head.name),
+                               STR_F(run.all.items[i].key)),
+                  run.all.items[i].value);
 }
 
 int validating_policy_validate(const struct admission_call *c, cJSON *object, const cJSON *old,

@@ -9,17 +9,10 @@
 
 #define LEAST_ARENA ((size_t)16 << 20) /* of the call's, for one more object */
 
-/* A policy with a binding and a parameter. */
-struct invocation {
-    const struct policy *policy, *binding;
-    const struct resource *as;
-    const cJSON *params;
-};
-
 struct mutating {
     struct policy_request *q;
     cJSON *object; /* changed in place: its callers hold it */
-    struct invocation *items;
+    struct policy_invocation *items;
     size_t n, cap;
     struct err *err;
 };
@@ -51,75 +44,25 @@ static void refuse(struct mutating *m, const struct policy *p, const struct poli
     err_cause(m->err, STR(""), STR(""), text);
 }
 
-static void misconfigured(struct mutating *m, const struct policy *p, const struct policy *binding,
-                          const char *why)
+/* ---- which ---- */
+
+static void on_problem(void *ctx, const struct policy *p, const struct policy *binding,
+                       const char *why)
 {
+    struct mutating *m = ctx;
+
     refuse(m, p, binding,
            arena_printf(m->q->arena, "failed to configure %s: %s", binding ? "binding" : "policy",
                         why),
            &ERR_FORBIDDEN);
 }
 
-/* ---- which ---- */
-
-static void add_binding(struct mutating *m, const struct policy *p, const struct policy *binding,
-                        const struct resource *as)
+static void on_invocation(void *ctx, const struct policy_invocation *x)
 {
-    const struct resource *unused;
-    struct policy_params params;
-    const char *problem;
-    struct err err;
-    int matched;
+    struct mutating *m = ctx;
 
-    m->q->left -= POLICY_COST_MATCH;
-    if (!binding->head.arena) {
-        misconfigured(m, p, binding, POLICY_LEFT_OUT);
-        return;
-    }
-    err_init(&err, m->q->arena);
-    matched = policy_matches(m->q, &binding->match, &unused, &err);
-    if (matched < 0)
-        misconfigured(m, p, binding, err.message.p);
-    if (matched <= 0)
-        return;
-    problem = policy_params_collect(m->q, p, binding, &params);
-    if (problem) {
-        misconfigured(m, p, binding, problem);
-        return;
-    }
-    for (size_t i = 0; i < params.n; i++) {
-        ARENA_GROW(m->q->arena, m->items, m->n, m->cap);
-        m->items[m->n++] =
-            (struct invocation){p, binding, as, params.items ? params.items[i] : NULL};
-    }
-}
-
-static void add_policy(struct mutating *m, const struct policy *p)
-{
-    const struct resource *as;
-    const struct policy *const *bindings;
-    const char *problem;
-    struct err err;
-    size_t n;
-    int matched;
-
-    m->q->left -= POLICY_COST_MATCH;
-    err_init(&err, m->q->arena);
-    matched = p->head.arena ? policy_matches(m->q, &p->match, &as, &err) : 1;
-    problem = !p->head.arena ? POLICY_LEFT_OUT
-              : matched < 0  ? err.message.p
-              : matched      ? policy_params_problem(m->q, p)
-                             : NULL;
-    bindings = policies_bindings(m->q, POLICIES_MUTATING, &n);
-    for (size_t i = 0; matched && i < n; i++) {
-        if (bindings[i]->policy_name.n && !str_eq(bindings[i]->policy_name, p->head.name))
-            continue;
-        if (problem) {
-            misconfigured(m, p, NULL, problem);
-            return;
-        }
-        add_binding(m, p, bindings[i], as);
-    }
+    ARENA_GROW(m->q->arena, m->items, m->n, m->cap);
+    m->items[m->n++] = *x;
 }
 
 /* ---- changing the object ---- */
@@ -154,8 +97,8 @@ static void replace(struct mutating *m, cJSON *made)
 }
 
 /* False: the request is refused, whatever a failurePolicy says. */
-static bool run_mutation(struct mutating *m, const struct invocation *x, struct policy_view *v,
-                         size_t index)
+static bool run_mutation(struct mutating *m, const struct policy_invocation *x,
+                         struct policy_view *v, size_t index)
 {
     const struct admission_call *c = m->q->call;
     struct str error;
@@ -185,7 +128,7 @@ static bool run_mutation(struct mutating *m, const struct invocation *x, struct 
     return true;
 }
 
-static bool invoke(struct mutating *m, const struct invocation *x)
+static bool invoke(struct mutating *m, const struct policy_invocation *x)
 {
     struct policy_view v = {
         .resource = x->as, .object = shown(m, x->as), .old = policy_viewed(m->q, x->as, m->q->old)};
@@ -202,7 +145,7 @@ static bool invoke(struct mutating *m, const struct invocation *x)
 }
 
 /* Copies of the object are charged by their size; what the budget does not reach is a problem. */
-static bool invoke_within(struct mutating *m, const struct invocation *x)
+static bool invoke_within(struct mutating *m, const struct policy_invocation *x)
 {
     struct policy_request *q = m->q;
     size_t before = arena_used(q->arena);
@@ -238,7 +181,8 @@ int mutating_policy_admit(const struct admission_call *c, cJSON *object, const c
     for (size_t i = 0; i < n; i++) {
         if (!c->again ||
             str_eqc(json_str(json_get(policies[i]->spec, "reinvocationPolicy")), "IfNeeded"))
-            add_policy(&m, policies[i]);
+            policy_each_invocation(&q, POLICIES_MUTATING, policies[i], on_invocation, on_problem,
+                                   &m);
     }
     for (size_t i = 0; i < m.n; i++) {
         if (!invoke_within(&m, &m.items[i]))

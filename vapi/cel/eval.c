@@ -231,6 +231,21 @@ static struct cel_value eval_call(struct cel_run *r, const struct cel_node *x)
 
 /* ---- literals of lists and maps ---- */
 
+/* Element or field i is `?` and none; *v: what it holds otherwise, or an error. */
+static bool is_absent(struct cel_run *r, const struct cel_node *x, size_t i, struct cel_value *v)
+{
+    if (v->kind == CEL_ERROR || !x->optionals || !x->optionals[i])
+        return false;
+    if (v->kind != CEL_OPTIONAL) {
+        *v = cel_no_overload(r);
+        return false;
+    }
+    if (!v->inner)
+        return true;
+    *v = *v->inner;
+    return false;
+}
+
 static struct cel_value eval_list(struct cel_run *r, const struct cel_node *x)
 {
     struct cel_value *items = cel_room(r, x->n * sizeof(*items));
@@ -242,15 +257,10 @@ static struct cel_value eval_list(struct cel_run *r, const struct cel_node *x)
     for (size_t i = 0; i < x->n; i++) {
         struct cel_value v = eval(r, x->args[i]);
 
+        if (is_absent(r, x, i, &v))
+            continue;
         if (v.kind == CEL_ERROR)
             return v;
-        if (x->optionals && x->optionals[i]) {
-            if (v.kind != CEL_OPTIONAL)
-                return cel_no_overload(r);
-            if (!v.inner)
-                continue;
-            v = *v.inner;
-        }
         items[n++] = v;
     }
     return cel_new_list(r, items, n);
@@ -272,11 +282,12 @@ static bool is_key(struct cel_value v)
 
 static struct cel_value eval_map(struct cel_run *r, const struct cel_node *x)
 {
-    struct cel_value *keys = cel_room(r, 2 * x->n * sizeof(*keys)), *values = keys + x->n / 2;
+    struct cel_value *keys = cel_room(r, 2 * x->n * sizeof(*keys)), *values;
     size_t n = 0;
 
     if (!keys)
         return ended(r);
+    values = keys + x->n / 2;
     cel_charge(r, COST_MAP);
     for (size_t i = 0; i < x->n && !r->over; i += 2) {
         struct cel_value k = eval(r, x->args[i]), v = eval(r, x->args[i + 1]), other;
@@ -287,13 +298,10 @@ static struct cel_value eval_map(struct cel_run *r, const struct cel_node *x)
             return k.kind == CEL_ERROR ? k : v;
         if (!is_key(k))
             return cel_error(r, "unsupported key type");
-        if (x->optionals && x->optionals[i]) {
-            if (v.kind != CEL_OPTIONAL)
-                return cel_no_overload(r);
-            if (!v.inner)
-                continue;
-            v = *v.inner;
-        }
+        if (is_absent(r, x, i, &v))
+            continue;
+        if (v.kind == CEL_ERROR)
+            return v;
         if (cel_find(r, map, k, &other))
             return cel_error(r, "Failed with repeated key");
         keys[n] = k;
@@ -304,25 +312,21 @@ static struct cel_value eval_map(struct cel_run *r, const struct cel_node *x)
 
 static struct cel_value eval_object(struct cel_run *r, const struct cel_node *x)
 {
-    struct cel_value *keys = cel_room(r, 2 * x->n * sizeof(*keys)), *values = keys + x->n / 2;
+    struct cel_value *keys = cel_room(r, 2 * x->n * sizeof(*keys)), *values;
     struct cel_object *made;
     size_t n = 0;
 
     if (!keys)
         return ended(r);
+    values = keys + x->n / 2;
     cel_charge(r, COST_NEW);
     for (size_t i = 0; i < x->n && !r->over; i += 2) {
         struct cel_value v = eval(r, x->args[i + 1]);
 
+        if (is_absent(r, x, i, &v))
+            continue;
         if (v.kind == CEL_ERROR)
             return v;
-        if (x->optionals && x->optionals[i]) {
-            if (v.kind != CEL_OPTIONAL)
-                return cel_no_overload(r);
-            if (!v.inner)
-                continue;
-            v = *v.inner;
-        }
         keys[n] = x->args[i]->value;
         values[n++] = v;
     }
