@@ -55,7 +55,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 
     if (size < 65536 && patch_input_read(a, data, size, &in)) {
         field_errors_init(&e, a);
-        crd_check_schema(&e, FIELD(NULL, "schema"), in.object, size & 1);
+        crd_check_schema(&e, FIELD(NULL, "schema"), in.object, size & 1, false);
         if (!e.n && json_is_object(in.patch)) {
             struct crd_version *v = version_of(a, in.object);
             struct resource *r = v->resource;

@@ -319,15 +319,30 @@ static void check_deprecation(struct field_errors *e, const struct field_path *p
  * judges it there, after the versions. */
 struct commons {
     bool schema, subresources, columns, fields;
+    const cJSON *old; /* the versions before an update; NULL: a create */
 };
 
-static void check_schema(struct field_errors *e, const struct field_path *p, const cJSON *version)
+static bool is_stored(struct arena *a, const cJSON *old, const cJSON *version, const cJSON *schema)
+{
+    json_each(before, old)
+    {
+        const cJSON *then = json_path(before, "schema.openAPIV3Schema");
+
+        if (then && str_eq(json_str_at(before, "name"), json_str_at(version, "name")))
+            return str_eq(json_text(a, then), json_text(a, schema));
+    }
+    return false;
+}
+
+static void check_schema(struct field_errors *e, const struct field_path *p, const cJSON *version,
+                         const struct commons *common)
 {
     const cJSON *schema = json_path(version, "schema.openAPIV3Schema");
 
     if (schema)
         crd_check_schema(e, FIELD(p, "openAPIV3Schema"), schema,
-                         json_path(version, "subresources.status") != NULL);
+                         json_path(version, "subresources.status") != NULL,
+                         is_stored(e->arena, common->old, version, schema));
 }
 
 static void check_subresources(struct field_errors *e, const struct field_path *p,
@@ -362,7 +377,7 @@ static void check_version(struct field_errors *e, const struct field_path *p, co
     check_label(e, FIELD(p, "name"), json_str_at(version, "name"));
     check_deprecation(e, p, version);
     if (!common->schema)
-        check_schema(e, FIELD(p, "schema"), version);
+        check_schema(e, FIELD(p, "schema"), version, common);
     if (!common->subresources)
         check_subresources(e, p, version);
     if (!common->columns)
@@ -376,7 +391,7 @@ static void check_common(struct field_errors *e, const struct field_path *spec, 
                          const struct commons *common)
 {
     if (common->schema)
-        check_schema(e, FIELD(spec, "validation"), first);
+        check_schema(e, FIELD(spec, "validation"), first, common);
     if (common->subresources)
         check_subresources(e, spec, first);
     if (common->columns)
@@ -596,7 +611,8 @@ static void check_spec(struct field_errors *e, const cJSON *spec, const cJSON *o
     struct str scope = json_str_at(spec, "scope");
     const struct commons common = {
         in_common(versions, "schema"), in_common(versions, "subresources"),
-        in_common(versions, "additionalPrinterColumns"), in_common(versions, "selectableFields")};
+        in_common(versions, "additionalPrinterColumns"), in_common(versions, "selectableFields"),
+        json_path(old, "spec.versions")};
 
     check_group(e, FIELD(p, "group"), json_str_at(spec, "group"));
     if (!scope.n)

@@ -127,11 +127,26 @@ static bool speak(struct judging *j, struct field_errors *e)
 }
 
 /* Of the rule itself, not of what it says of the value. */
+static void broken_in(struct judging *j, const struct place *p, struct field_errors *e,
+                      const char *detail)
+{
+    if (speak(j, e))
+        field_invalid_str(e, shown_path(p->path), json_str(json_get(p->n->schema, "type")), detail);
+}
+
 static void broken(struct judging *j, const struct place *p, const char *detail)
 {
-    if (speak(j, j->e))
-        field_invalid_str(j->e, shown_path(p->path), json_str(json_get(p->n->schema, "type")),
-                          detail);
+    broken_in(j, p, j->e, detail);
+}
+
+/* By a schema that was stored with a rule we cannot compile: what an update does not change stays,
+ * so that labels and finalizers can be written. Upstream refuses all. */
+static void broken_rule(struct judging *j, struct place *p, struct str problem)
+{
+    bool unchanged = is_unchanged(j, p->ratchet);
+
+    broken_in(j, p, unchanged && j->kept ? j->kept : j->e,
+              arena_printf(j->scratch, "rule compile error: %.*s", STR_F(problem)).p);
 }
 
 static struct str rule_name(const struct crd_rule *rule)
@@ -285,7 +300,7 @@ static bool judge_rule(struct judging *j, struct place *p, const struct crd_rule
     enum outcome how;
 
     if (rule->problem.n) {
-        broken(j, p, arena_printf(j->scratch, "rule compile error: %.*s", STR_F(rule->problem)).p);
+        broken_rule(j, p, rule->problem);
         return true;
     }
     if (!rule->program || (rule->uses_old && !p->old && !rule->optional_old))

@@ -487,7 +487,7 @@ static void append_errors(struct field_errors *e, const struct field_errors *mor
 }
 
 void crd_check_schema(struct field_errors *e, const struct field_path *path, const cJSON *schema,
-                      bool has_status)
+                      bool has_status, bool is_stored)
 {
     struct field_errors root, structure, own; /* limits are of this schema, not of the whole CRD */
     struct checker c = {.structure = &structure, .e = &own};
@@ -503,7 +503,7 @@ void crd_check_schema(struct field_errors *e, const struct field_path *path, con
     check(&c, path, schema, &top);
     if (!root.n && !structure.n && !own.n)
         check_complete(&structure, path, schema, path, schema, 0);
-    if (!root.n && !structure.n && !own.n)
+    if (!root.n && !structure.n && !own.n && !is_stored)
         crd_check_compiled(&own, path, schema);
     LL_SORT(structure.first, by_place);
     structure.last = &structure.first;

@@ -5,9 +5,11 @@
 #include <sublet/crd.h>
 
 /* path: of openAPIV3Schema. Bounded: schemas deeper or larger than the compiler's limits are
- * errors. has_status: the version has a status subresource. */
+ * errors. has_status: the version has a status subresource. is_stored: the CRD had this schema
+ * before the update; rules and defaults are not judged again, whatever an earlier release let
+ * through, so that status and finalizers can be written. */
 void crd_check_schema(struct field_errors *e, const struct field_path *path, const cJSON *schema,
-                      bool has_status);
+                      bool has_status, bool is_stored);
 /* The checks of lists and maps, for one schema; schema_lists.c. */
 void crd_check_lists(struct field_errors *e, const struct field_path *path, const cJSON *schema);
 /* What can be checked of a schema that passed the other checks, once it is compiled: every default

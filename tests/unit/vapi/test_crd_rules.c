@@ -49,7 +49,7 @@ static void check_written(const char *schema, const char *want, int line)
     struct field_errors e;
 
     field_errors_init(&e, a);
-    crd_check_schema(&e, FIELD(NULL, "s"), parse_quoted(a, schema), false);
+    crd_check_schema(&e, FIELD(NULL, "s"), parse_quoted(a, schema), false, false);
     check_str(e.first
                   ? arena_printf(a, "%.*s: %.*s", STR_F(e.first->field), STR_F(e.first->message))
                   : STR(""),
@@ -68,6 +68,7 @@ static void test_stored_broken(void **state)
     check(schema, "{'spec':{'n':1}}", NULL,
           "spec: Invalid value: \"object\": rule compile error: compilation failed: ERROR: "
           "<input>:1:5: undefined field 'nope'\n | self.nope == 1\n | ....^");
+    check(schema, "{'spec':{'n':1}}", "{'spec':{'n':1}}", "warning spec"); /* a finalizer goes */
     check(SPEC("{'x-kubernetes-preserve-unknown-fields':true," RULE("true") "}"), "{'spec':1}",
           NULL,
           "spec: Invalid value: \"\": rule compiler initialization error: failed to convert to "
