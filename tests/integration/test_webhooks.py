@@ -163,6 +163,20 @@ def plain(value, ports):
     return value
 
 
+def cached(api, path, made):
+    """Waits for the watch cache: a kube-apiserver begins a patch with what is there, and reviews it again where that was old."""
+    meta = made.get("metadata", {}) if isinstance(made, dict) else {}
+    if not meta.get("resourceVersion") or not meta.get("name"):
+        return
+    at = path.removesuffix("/status")
+    at = at if at.endswith("/" + meta["name"]) else f"{at}/{meta['name']}"
+
+    def seen():
+        code, _, data = api.raw("GET", at, query={"resourceVersion": "0"})
+        return code != 200 or json.loads(data)["metadata"].get("resourceVersion") == meta["resourceVersion"]
+    eventually(seen, 30, f"the cache to have {at}")
+
+
 def both(hooks, oracle, act, configure, kind="Validating"):
     """[(reviews, answers)] of the virtual cluster and of kube-apiserver; answers are (code, Warnings, object)."""
     got = []
@@ -176,6 +190,8 @@ def both(hooks, oracle, act, configure, kind="Validating"):
             except ValueError:
                 shown = data.decode()
             answers.append(plain([code, sorted(headers.get_all("Warning") or []), shown], [h.port.number]))
+            if method in ("POST", "PUT", "PATCH") and code < 300 and not kw.get("query"):
+                cached(h.api, path, shown)
             return shown
         with h.configured(*configure(h), kind=kind):
             act(send)
