@@ -82,6 +82,14 @@ void field_errors_init(struct field_errors *e, struct arena *a)
     e->last = &e->first;
 }
 
+void field_errors_append(struct field_errors *e, const struct field_errors *more)
+{
+    *e->last = more->first;
+    if (more->first)
+        e->last = more->last;
+    e->n += more->n;
+}
+
 /* value: already printed; p == NULL for none. */
 static void add(struct field_errors *e, enum field_error type, const struct field_path *path,
                 struct str value, const char *detail)

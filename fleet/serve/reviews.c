@@ -147,34 +147,32 @@ static void send_review(struct review *v, struct arena *a, const char *path, cJS
 }
 
 /* The answer's status, or NULL: *why is the reason. */
-static const cJSON *status_of(struct arena *a, const struct host_answer *answer,
-                              const struct err *err, struct str *why)
+/* NULL: there is none, and the review is finished. */
+static const cJSON *status_of(struct review *v, struct arena *a, const struct host_answer *answer,
+                              const struct err *err)
 {
     const cJSON *status = NULL;
     cJSON *tree;
 
-    if (err)
-        *why = err->message;
-    else if (json_parse(a, answer->body, &tree, NULL) ||
-             !json_is_object(status = json_get(tree, "status")))
-        *why = STR("the answer of the host is no review");
-    return json_is_object(status) ? status : NULL;
+    assert(v->reviews->magic == REVIEWS_MAGIC);
+    v->call = NULL;
+    if (!err && !json_parse(a, answer->body, &tree, NULL))
+        status = json_get(tree, "status");
+    if (json_is_object(status))
+        return status;
+    finish(v, REVIEW_UNKNOWN, err ? err->message : STR("the answer of the host is no review"));
+    return NULL;
 }
 
 static void on_access(void *ctx, const struct host_answer *answer, const struct err *err)
 {
     struct review *v = ctx;
     struct arena *a = arena_new(0);
-    struct str why = STR("");
-    const cJSON *status = status_of(a, answer, err, &why);
+    const cJSON *status = status_of(v, a, answer, err);
 
-    assert(v->reviews->magic == REVIEWS_MAGIC);
-    v->call = NULL;
-    if (!status)
-        finish(v, REVIEW_UNKNOWN, why);
-    else if (json_true(json_get(status, "allowed")))
+    if (status && json_true(json_get(status, "allowed")))
         finish(v, REVIEW_ALLOWED, STR(""));
-    else
+    else if (status)
         finish(v, REVIEW_FORBIDDEN, json_str_at(status, "reason"));
     arena_free(a);
 }
@@ -214,17 +212,12 @@ static void on_token(void *ctx, const struct host_answer *answer, const struct e
 {
     struct review *v = ctx;
     struct arena *a = arena_new(0);
-    struct str why = STR("");
-    const cJSON *status = status_of(a, answer, err, &why);
+    const cJSON *status = status_of(v, a, answer, err);
 
-    assert(v->reviews->magic == REVIEWS_MAGIC);
-    v->call = NULL;
-    if (!status)
-        finish(v, REVIEW_UNKNOWN, why);
-    else if (!json_true(json_get(status, "authenticated")) || !is_for_us(v->reviews, status))
-        finish(v, REVIEW_UNAUTHENTICATED, STR(""));
-    else
+    if (status && json_true(json_get(status, "authenticated")) && is_for_us(v->reviews, status))
         ask_access(v, a, json_get(status, "user"));
+    else if (status)
+        finish(v, REVIEW_UNAUTHENTICATED, STR(""));
     arena_free(a);
 }
 

@@ -21,7 +21,7 @@ struct month *fleet_month_new(const struct month_options *options);
 /* What is under way ends unheard. Takes NULL, returns NULL. */
 struct month *fleet_month_free(struct month *m);
 
-/* Seconds since 1970, by which it is told which month it is (month_clock.h). */
+/* Seconds since 1970: the time whose month counts (month_clock.h). */
 int64_t fleet_month_now_s(struct month *m);
 /* Computes it anew unless the last one is recent, or one is under way. */
 void fleet_month_ask(struct month *m);

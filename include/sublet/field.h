@@ -57,6 +57,8 @@ void field_duplicate_because(struct field_errors *e, const struct field_path *p,
                              const char *detail);
 void field_too_few(struct field_errors *e, const struct field_path *p, size_t actual, size_t min);
 void field_too_long_chars(struct field_errors *e, const struct field_path *p, size_t max);
+/* more, whose arena is the same, after those of e. */
+void field_errors_append(struct field_errors *e, const struct field_errors *more);
 /* -1 and 422 `Deployment.apps "x" is invalid: [...]` when there are errors, else 0. */
 int field_errors_to_err(const struct field_errors *e, struct str group, struct str kind,
                         struct str name, struct err *err) MUST_CHECK;

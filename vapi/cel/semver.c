@@ -38,7 +38,7 @@ static struct str quoting(struct cel_run *r, const char *words, struct str s)
     return arena_printf(r->arena, "%s %.*s", words, STR_F(go_quote(r->arena, s)));
 }
 
-/* Each returns what is wrong, or an empty string. */
+/* Each returns the problem, or an empty string. */
 static struct str read_number(struct cel_run *r, struct str s, uint64_t *ret)
 {
     if (str_to_u64(s, ret))

@@ -160,14 +160,6 @@ static void check_node(struct checking *c, const struct field_path *p,
         check_expressions(&c->expressions, FIELD_INDEX(list, i), &n->rules[i], uncorrelated);
 }
 
-static void append(struct field_errors *e, const struct field_errors *more)
-{
-    *e->last = more->first;
-    if (more->first)
-        e->last = more->last;
-    e->n += more->n;
-}
-
 void crd_check_rules(struct field_errors *e, const struct field_path *path,
                      const struct crd_rules *r)
 {
@@ -180,6 +172,6 @@ void crd_check_rules(struct field_errors *e, const struct field_path *path,
     field_errors_init(&c.members, e->arena);
     field_errors_init(&c.expressions, e->arena);
     check_node(&c, path, r->root, NULL);
-    append(e, &c.members);
-    append(e, &c.expressions);
+    field_errors_append(e, &c.members);
+    field_errors_append(e, &c.expressions);
 }

@@ -61,7 +61,7 @@ const struct crd_rule_node *crd_rule_field(const struct crd_rule_node *n, struct
 /* rule_path.c: a fieldPath as errors print it; false: it is not a path of the schema. */
 bool crd_rule_path(struct arena *a, const cJSON *schema, struct str text, struct str *ret);
 
-/* rule_checks.c: what is wrong with the rules of a CRD that is written. */
+/* rule_checks.c: the problems of the rules of a CRD that is written. */
 void crd_check_rules(struct field_errors *e, const struct field_path *path,
                      const struct crd_rules *r);
 

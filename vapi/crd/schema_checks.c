@@ -478,14 +478,6 @@ static int by_place(const struct err_cause *a, const struct err_cause *b)
     return order ? order : str_cmp(a->message, b->message);
 }
 
-static void append_errors(struct field_errors *e, const struct field_errors *more)
-{
-    *e->last = more->first;
-    if (more->first)
-        e->last = more->last;
-    e->n += more->n;
-}
-
 void crd_check_schema(struct field_errors *e, const struct field_path *path, const cJSON *schema,
                       bool has_status, bool is_stored)
 {
@@ -509,7 +501,7 @@ void crd_check_schema(struct field_errors *e, const struct field_path *path, con
     structure.last = &structure.first;
     while (*structure.last)
         structure.last = &(*structure.last)->next;
-    append_errors(e, &root);
-    append_errors(e, &structure);
-    append_errors(e, &own);
+    field_errors_append(e, &root);
+    field_errors_append(e, &structure);
+    field_errors_append(e, &own);
 }

@@ -11,7 +11,8 @@
 #include <sublet/kinds.h>
 
 /* The tree is of another version than the call's resource. */
-/* Upstream's decoder says what is wrong, without the sentence around it that clients get. */
+/* Upstream reports the error of its decoder alone, without the sentence around it that clients
+ * get. */
 static void unwrap(struct err *err)
 {
     size_t colon = str_find(err->message, ':');

@@ -5,30 +5,17 @@
  * pkg/admission/plugin/policy/mutating/patch/smd.go (findAtomics). */
 #include "fields.h"
 
-struct step {
-    const struct step *up;
-    const struct element *element; /* NULL at the root */
-};
+static void find(struct field_type t, const cJSON *value, const struct element_step *at,
+                 struct buf *paths, unsigned depth);
 
-static void find(struct field_type t, const cJSON *value, const struct step *at, struct buf *paths,
-                 unsigned depth);
-
-static void add_path(struct buf *b, const struct step *at)
-{
-    if (!at->element)
-        return;
-    add_path(b, at->up);
-    element_text(b, at->element);
-}
-
-static void note(struct buf *paths, const struct step *at)
+static void note(struct buf *paths, const struct element_step *at)
 {
     if (paths->n)
         buf_addc(paths, ", ");
-    add_path(paths, at);
+    element_path(paths, at);
 }
 
-static void find_in_map(const struct atom *t, const cJSON *value, const struct step *at,
+static void find_in_map(const struct atom *t, const cJSON *value, const struct element_step *at,
                         struct buf *paths, unsigned depth)
 {
     if (t->atomic_map)
@@ -36,7 +23,7 @@ static void find_in_map(const struct atom *t, const cJSON *value, const struct s
     json_each(member, value)
     {
         struct element e = element_field(member->string);
-        struct step here = {at, &e};
+        struct element_step here = {at, &e};
         bool declared;
         struct field_type type = type_member(t, member->string, &declared);
 
@@ -45,11 +32,11 @@ static void find_in_map(const struct atom *t, const cJSON *value, const struct s
     }
 }
 
-static void find_in_list(const struct atom *t, const cJSON *value, const struct step *at,
+static void find_in_list(const struct atom *t, const cJSON *value, const struct element_step *at,
                          struct buf *paths, unsigned depth)
 {
     struct element e = {.kind = ELEMENT_INDEX};
-    struct step here = {at, &e};
+    struct element_step here = {at, &e};
 
     if (t->atomic_list)
         note(paths, at);
@@ -60,8 +47,8 @@ static void find_in_list(const struct atom *t, const cJSON *value, const struct 
     }
 }
 
-static void find(struct field_type t, const cJSON *value, const struct step *at, struct buf *paths,
-                 unsigned depth)
+static void find(struct field_type t, const cJSON *value, const struct element_step *at,
+                 struct buf *paths, unsigned depth)
 {
     struct atom atom;
 
@@ -76,7 +63,7 @@ static void find(struct field_type t, const cJSON *value, const struct step *at,
 
 bool typed_atomics(struct field_type t, const cJSON *value, struct buf *paths)
 {
-    const struct step root = {0};
+    const struct element_step root = {0};
     size_t n = paths->n;
 
     find(t, value, &root, paths, 0);

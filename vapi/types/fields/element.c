@@ -266,3 +266,11 @@ enum element_read element_parse(struct arena *a, const char *key, struct element
         return ELEMENT_IGNORED;
     }
 }
+
+void element_path(struct buf *b, const struct element_step *at)
+{
+    if (!at || !at->element)
+        return;
+    element_path(b, at->up);
+    element_text(b, at->element);
+}

@@ -14,6 +14,12 @@ enum { FIELDS_DEPTH = 300 };
 void element_text(struct buf *b, const struct element *e);
 const char *element_print(struct arena *a, const struct element *e); /* "f:spec" */
 void element_sort_parts(struct element_part *parts, size_t n);
+/* The way from the root to a value, for messages. */
+struct element_step {
+    const struct element_step *up;
+    const struct element *element; /* NULL at the root */
+};
+void element_path(struct buf *b, const struct element_step *at); /* ".spec.containers[0]" */
 /* A key of fieldsV1; one of an unknown kind is ignored. */
 enum element_read { ELEMENT_READ, ELEMENT_IGNORED, ELEMENT_BAD };
 enum element_read element_parse(struct arena *a, const char *key, struct element *ret);

@@ -6,32 +6,19 @@
 
 #define MAX_PROBLEMS 64
 
-struct step {
-    const struct step *up;
-    const struct element *element; /* NULL at the root */
-};
-
 struct walk {
     struct arena *arena;
     struct str problems[MAX_PROBLEMS];
     size_t n;
 };
 
-static void add_path(struct buf *b, const struct step *at)
-{
-    if (!at || !at->element)
-        return;
-    add_path(b, at->up);
-    element_text(b, at->element);
-}
-
-static void note(struct walk *w, const struct step *at, const char *problem)
+static void note(struct walk *w, const struct element_step *at, const char *problem)
 {
     struct buf b = BUF_INIT(16 * 1024);
 
     if (w->n == MAX_PROBLEMS)
         return;
-    add_path(&b, at);
+    element_path(&b, at);
     buf_addc(&b, b.n ? ": " : "");
     buf_addc(&b, problem);
     w->problems[w->n++] = arena_str(w->arena, buf_str(&b));
@@ -39,7 +26,7 @@ static void note(struct walk *w, const struct step *at, const char *problem)
 }
 
 static void validate(struct walk *w, struct field_type t, const cJSON *value,
-                     const struct step *at);
+                     const struct element_step *at);
 
 static const char *expected(struct walk *w, const char *what, const cJSON *value)
 {
@@ -47,7 +34,7 @@ static const char *expected(struct walk *w, const char *what, const cJSON *value
 }
 
 static void validate_map(struct walk *w, const struct atom *t, const cJSON *value,
-                         const struct step *at)
+                         const struct element_step *at)
 {
     if (json_is_null(value))
         return;
@@ -58,7 +45,7 @@ static void validate_map(struct walk *w, const struct atom *t, const cJSON *valu
     json_each(member, value)
     {
         struct element e = element_field(member->string);
-        struct step here = {at, &e};
+        struct element_step here = {at, &e};
         bool declared;
         struct field_type type = type_member(t, member->string, &declared);
 
@@ -71,7 +58,7 @@ static void validate_map(struct walk *w, const struct atom *t, const cJSON *valu
 }
 
 static void validate_items(struct walk *w, const struct atom *t, const cJSON *value,
-                           const struct step *at)
+                           const struct element_step *at)
 {
     struct items items;
     struct str why = STR_NULL;
@@ -79,7 +66,7 @@ static void validate_items(struct walk *w, const struct atom *t, const cJSON *va
 
     /* Upstream also checks the items before the one without identity. */
     for (uint32_t i = 0; !bad && i < items.n; i++) {
-        struct step here = {at, &items.at[i].element};
+        struct element_step here = {at, &items.at[i].element};
 
         if (items.at[i].twin != i) {
             const struct element *e = &items.at[i].element;
@@ -97,7 +84,7 @@ static void validate_items(struct walk *w, const struct atom *t, const cJSON *va
 }
 
 static void validate_list(struct walk *w, const struct atom *t, const cJSON *value,
-                          const struct step *at)
+                          const struct element_step *at)
 {
     int64_t i = 0;
 
@@ -114,13 +101,14 @@ static void validate_list(struct walk *w, const struct atom *t, const cJSON *val
     json_each(item, value)
     {
         struct element e = {.kind = ELEMENT_INDEX, .index = i++};
-        struct step here = {at, &e};
+        struct element_step here = {at, &e};
 
         validate(w, type_item(t), item, &here);
     }
 }
 
-static void validate(struct walk *w, struct field_type t, const cJSON *value, const struct step *at)
+static void validate(struct walk *w, struct field_type t, const cJSON *value,
+                     const struct element_step *at)
 {
     struct atom atom;
     const char *problem;
@@ -149,7 +137,7 @@ int typed_validate(struct arena *a, struct field_type t, const cJSON *value, str
     struct buf b = BUF_INIT(256 * 1024);
 
     w->arena = a;
-    validate(w, t, value, &(struct step){NULL, NULL});
+    validate(w, t, value, &(struct element_step){NULL, NULL});
     if (!w->n)
         return 0;
     buf_addc(&b, w->n > 1 ? "errors:" : "");
