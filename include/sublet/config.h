@@ -51,15 +51,15 @@ struct config {
     struct str api_address; /* address at which pods reach this API: IP of the host Service; empty:
                                found on the host, or the listen address */
     struct str dns_listen, dns_address;
-    struct str_list dns_forwarders, dns_stubs, dns_hosts, dns_hidden, dns_searches, dns_clients;
+    struct str_list dns_forwarders, dns_stubs, dns_hosts, dns_aliases, dns_hidden, dns_searches,
+        dns_clients;
     int64_t dns_cache, dns_forward_rate;
     enum config_verdict verdict;
     int64_t verdict_timeout_ms;
     enum pod_security_level pod_security;
-    struct str_list labels_allow,
-        annotations_allow; /* allow-listed keys; "prefix/" with a trailing slash: all below it */
-    struct str_list labels_up, annotations_up; /* the same, of what the host writes */
-    enum config_tolerations tolerations;       /* what happens to those that no pool grants */
+    struct str_list labels_allow, annotations_allow; /* keys; "prefix/": all below it */
+    struct str_list labels_up, annotations_up;       /* the same, of what the host writes */
+    enum config_tolerations tolerations;             /* what happens to those that no pool grants */
     struct str_list cpu_nodes;       /* "key=value": labels of nodes for pods without devices */
     struct str_list plain_resources; /* extended resources that are no devices */
     struct str_list node_labels;     /* what else of a host node's labels a tenant sees */

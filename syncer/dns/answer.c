@@ -215,7 +215,7 @@ static void answer_items(struct lookup *k, struct dns_finding *f)
 }
 
 /* True: the name is an alias of *ret, which is to be resolved next. */
-static bool answer_alias(struct lookup *k, struct str target, struct dns_name *ret)
+static bool answer_external(struct lookup *k, struct str target, struct dns_name *ret)
 {
     struct dns_ip ip;
 
@@ -237,7 +237,7 @@ static bool answer_own(struct lookup *k, struct dns_name *ret_alias)
         !dns_find_self(k->arena, k->view->zone, origin, &k->at->name, k->client, &f))
         dns_find(k->arena, k->view->zone, origin, &k->at->name, &f);
     if (f.found == FOUND_EXTERNAL)
-        return answer_alias(k, f.external, ret_alias);
+        return answer_external(k, f.external, ret_alias);
     if (f.found == FOUND_VERSION && k->at->type == LDNS_RR_TYPE_TXT)
         answer_version(k);
     else if (f.found == FOUND_ITEMS)
@@ -253,18 +253,45 @@ static bool answer_own(struct lookup *k, struct dns_name *ret_alias)
 
 /* --- hosts and addresses --- */
 
-static void answer_host(struct lookup *k, const struct dns_host *host)
+/* Those of the query's type; else no data, with the SOA of zone. */
+static void push_ips(struct lookup *k, const struct dns_ip *ips, size_t n, uint32_t ttl,
+                     const struct dns_name *zone)
 {
     size_t before = ldns_rr_list_rr_count(k->ret->answer);
 
-    for (size_t i = 0; i < host->n; i++) {
-        const struct dns_ip *ip = &host->ips[(i + k->turn) % host->n];
+    for (size_t i = 0; i < n; i++) {
+        const struct dns_ip *ip = &ips[(i + k->turn) % n];
 
         if (type_of(ip) == k->at->type)
-            push_ip(k->ret->answer, dns_query_owner(k->at), ip, HOST_TTL);
+            push_ip(k->ret->answer, dns_query_owner(k->at), ip, ttl);
     }
     if (ldns_rr_list_rr_count(k->ret->answer) == before)
-        push_negative(k, LDNS_RCODE_NOERROR, &host->name);
+        push_negative(k, LDNS_RCODE_NOERROR, zone);
+}
+
+/* True: *target is to be resolved next. */
+static bool answer_alias(struct lookup *k, const struct dns_name *target)
+{
+    if (!target->n) {
+        push_negative(k, LDNS_RCODE_NXDOMAIN, &k->at->name);
+        return false;
+    }
+    push_name(k, LDNS_RR_TYPE_CNAME, target, HOST_TTL);
+    return k->at->type != LDNS_RR_TYPE_CNAME;
+}
+
+/* False: no Node has this name. */
+static bool answer_node(struct lookup *k)
+{
+    struct str name = dns_name_text(k->arena, &k->at->name);
+    size_t n_ips;
+    const struct dns_ip *ips =
+        dns_zone_node(k->view->zone, str_sub(name, 0, name.n - 1), &n_ips); /* no last dot */
+
+    if (!ips)
+        return false;
+    push_ips(k, ips, n_ips, DNS_TTL, &k->at->name);
+    return true;
 }
 
 struct owners {
@@ -347,13 +374,17 @@ static enum step take_step(struct lookup *k, struct dns_name *ret_alias,
     bool reverse = dns_name_address(&k->at->name, &ip);
 
     if (host) {
-        answer_host(k, host);
+        push_ips(k, host->ips, host->n, HOST_TTL, &host->name);
         return STEP_DONE;
     }
+    if (dns_policy_alias(k->view->policy, &k->at->name, ret_alias))
+        return answer_alias(k, ret_alias) ? STEP_ALIAS : STEP_DONE;
     if (reverse && answer_reverse(k, &ip))
         return STEP_DONE;
     if (way == DNS_WAY_OWN)
         return answer_own(k, ret_alias) ? STEP_ALIAS : STEP_DONE;
+    if (k->view->policy->nodes && answer_node(k))
+        return STEP_DONE;
     /* The host's resolver would answer with names of its own Services and pods. */
     if (reverse && dns_ip_is_private(&ip) && !is_stub(k, *ret_upstream))
         way = DNS_WAY_HIDDEN;

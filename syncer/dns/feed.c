@@ -11,6 +11,7 @@ static const char *const RESOURCES[N_ZONE] = {
     [ZONE_SERVICES] = "services",
     [ZONE_SLICES] = "endpointslices.discovery.k8s.io",
     [ZONE_PODS] = "pods",
+    [ZONE_NODES] = "nodes",
 };
 
 struct source {
@@ -79,7 +80,7 @@ static void on_wake(void *ctx)
     f->changed(f->ctx);
 }
 
-struct dns_feed *dns_feed_open(struct store *store, struct dns_zone *zone,
+struct dns_feed *dns_feed_open(struct store *store, struct dns_zone *zone, bool nodes,
                                void (*changed)(void *ctx), void *ctx)
 {
     struct dns_feed *f = NEW(struct dns_feed);
@@ -87,6 +88,8 @@ struct dns_feed *dns_feed_open(struct store *store, struct dns_zone *zone,
     *f = (struct dns_feed){
         .store = store, .zone = zone, .scratch = arena_new(0), .changed = changed, .ctx = ctx};
     for (int kind = 0; kind < N_ZONE; kind++) {
+        if (kind == ZONE_NODES && !nodes)
+            continue;
         f->sources[kind] =
             (struct source){.feed = f,
                             .kind = (enum zone_kind)kind,

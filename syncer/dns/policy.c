@@ -170,14 +170,20 @@ static void host_add(struct arena *a, struct dns_host *host, const struct dns_ip
 }
 
 /* A name, or "*." before one. */
+static bool parse_pattern(struct str word, struct dns_name *ret, bool *ret_below)
+{
+    *ret_below = str_has_prefix(word, STR("*."));
+    return !str_eqc(word, "*") && !str_eqc(word, "*.") &&
+           dns_name_parse(*ret_below ? str_from(word, 2) : word, ret);
+}
+
 static bool add_name(struct arena *a, struct dns_policy *p, struct str word,
                      const struct dns_ip *ip)
 {
-    bool pattern = str_has_prefix(word, STR("*."));
     struct dns_name name;
+    bool pattern;
 
-    if (str_eqc(word, "*") || str_eqc(word, "*.") ||
-        !dns_name_parse(pattern ? str_from(word, 2) : word, &name))
+    if (!parse_pattern(word, &name, &pattern))
         return false;
     host_add(
         a, pattern ? host_of(p->below, &p->n_below, &name) : host_of(p->hosts, &p->n_hosts, &name),
@@ -221,6 +227,27 @@ static int load_hosts(struct arena *a, struct str_list list, struct dns_policy *
     return 0;
 }
 
+/* "NAME TARGET"; a target with "*." makes sense for a name with one. */
+static bool parse_alias(struct str text, struct dns_alias *ret)
+{
+    return parse_pattern(cut_word(&text), &ret->name, &ret->below) &&
+           parse_pattern(cut_word(&text), &ret->target, &ret->keeps_labels) &&
+           (ret->below || !ret->keeps_labels) && !cut_word(&text).n;
+}
+
+static int load_aliases(struct arena *a, struct str_list list, struct dns_policy *p,
+                        struct err *err)
+{
+    p->aliases = arena_alloc(a, (list.n + 1) * sizeof(*p->aliases));
+    for (size_t i = 0; i < list.n; i++)
+        if (!parse_alias(list.items[i], &p->aliases[p->n_aliases++]))
+            return wrong(
+                err, "aliases", i, list.items[i],
+                "two names, such as \"git.corp.example gitea.shared.svc.cluster.local\" or "
+                "\"*.old.example *.new.example\"");
+    return 0;
+}
+
 static int load_hidden(struct arena *a, const struct config *c, const struct dns_resolv *resolv,
                        struct dns_policy *p, struct err *err)
 {
@@ -252,7 +279,7 @@ static int load_clients(struct arena *a, struct str_list list, struct dns_policy
 int dns_policy_load(struct arena *a, const struct config *config, const struct dns_resolv *resolv,
                     struct dns_policy *ret, struct err *err)
 {
-    *ret = (struct dns_policy){0};
+    *ret = (struct dns_policy){.nodes = config->kubelet_addresses > 0};
     if (!dns_endpoint_parse(config->dns_listen, &ret->listen))
         return err_set(err, &ERR_BAD_REQUEST,
                        OPTION "listen: want an address and port, such as 0.0.0.0:1053, got "
@@ -264,6 +291,7 @@ int dns_policy_load(struct arena *a, const struct config *config, const struct d
                        STR_F(config->cluster_domain));
     return load_forward(config, resolv, ret, err) || load_stubs(a, config->dns_stubs, ret, err) ||
                    load_hosts(a, config->dns_hosts, ret, err) ||
+                   load_aliases(a, config->dns_aliases, ret, err) ||
                    load_hidden(a, config, resolv, ret, err) ||
                    load_clients(a, config->dns_clients, ret, err)
                ? -1
@@ -286,6 +314,44 @@ const struct dns_host *dns_policy_host(const struct dns_policy *p, const struct 
             !dns_name_eq(name, &one->name))
             found = one;
     }
+    return found;
+}
+
+static bool stands_for(const struct dns_alias *alias, const struct dns_name *name)
+{
+    bool equal = dns_name_eq(name, &alias->name);
+
+    return alias->below ? !equal && dns_name_is_under(name, &alias->name) : equal;
+}
+
+/* The name's bytes before those of the alias, then the target's. */
+static void replace_end(const struct dns_name *name, const struct dns_alias *alias,
+                        struct dns_name *ret)
+{
+    size_t kept = alias->keeps_labels ? (size_t)name->n - alias->name.n : 0;
+
+    ret->n = 0;
+    if (kept + alias->target.n > DNS_NAME_MAX)
+        return;
+    memcpy(ret->b, name->b, kept);
+    memcpy(ret->b + kept, alias->target.b, alias->target.n);
+    ret->n = (uint8_t)(kept + alias->target.n);
+}
+
+const struct dns_alias *dns_policy_alias(const struct dns_policy *p, const struct dns_name *name,
+                                         struct dns_name *ret)
+{
+    const struct dns_alias *found = NULL;
+
+    for (size_t i = 0; i < p->n_aliases; i++) {
+        const struct dns_alias *one = &p->aliases[i];
+
+        if (stands_for(one, name) &&
+            (!found || !one->below || (found->below && one->name.n > found->name.n)))
+            found = one;
+    }
+    if (found)
+        replace_end(name, found, ret);
     return found;
 }
 

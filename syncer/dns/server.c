@@ -285,7 +285,7 @@ int dns_open(const struct dns_options *options, struct dns **ret, struct err *er
         dns_close(d, on_given_up, NULL);
         return -1;
     }
-    d->feed = dns_feed_open(options->store, d->zone, on_zone_changed, d);
+    d->feed = dns_feed_open(options->store, d->zone, d->policy.nodes, on_zone_changed, d);
     *ret = d;
     return 0;
 }

@@ -35,6 +35,13 @@ struct pod {
     size_t n_ips;
 };
 
+struct node {
+    struct map_entry entry;
+    char *key; /* "/name" */
+    struct dns_ip *ips;
+    size_t n_ips;
+};
+
 struct space {
     struct map_entry entry;
     char *key;
@@ -392,6 +399,35 @@ static void add_pod(struct dns_zone *z, struct str ns, struct str name, const cJ
     map_put(&z->maps[ZONE_PODS], &pod->entry, str_c(pod->key));
 }
 
+/* --- nodes --- */
+
+static void remove_node(struct dns_zone *z, struct map_entry *e)
+{
+    struct node *node = CONTAINER(e, struct node, entry);
+
+    map_remove(&z->maps[ZONE_NODES], &node->entry);
+    mem_free(node->ips);
+    mem_free(node->key);
+    mem_free(node);
+}
+
+/* Not in the index by address: several nodes may share one, and a node is no client. */
+static void add_node(struct dns_zone *z, struct str ns, struct str name, const cJSON *object)
+{
+    const cJSON *addresses = json_path(object, "status.addresses");
+    struct node *node = NEW(struct node);
+
+    node->key = key_of(ns, name);
+    node->ips = mem_alloc((json_count(addresses) + 1) * sizeof(*node->ips));
+    json_each(one, addresses)
+    {
+        if (str_eqc(json_str(json_get(one, "type")), "InternalIP"))
+            node->n_ips +=
+                dns_ip_parse(json_str(json_get(one, "address")), &node->ips[node->n_ips]);
+    }
+    map_put(&z->maps[ZONE_NODES], &node->entry, str_c(node->key));
+}
+
 /* --- namespaces --- */
 
 static void remove_space(struct dns_zone *z, struct map_entry *e)
@@ -418,10 +454,9 @@ static const struct {
     void (*add)(struct dns_zone *z, struct str ns, struct str name, const cJSON *object);
     void (*remove)(struct dns_zone *z, struct map_entry *e);
 } KINDS[N_ZONE] = {
-    [ZONE_NAMESPACES] = {add_space, remove_space},
-    [ZONE_SERVICES] = {add_service, remove_service},
-    [ZONE_SLICES] = {add_slice, remove_slice},
-    [ZONE_PODS] = {add_pod, remove_pod},
+    [ZONE_NAMESPACES] = {add_space, remove_space}, [ZONE_SERVICES] = {add_service, remove_service},
+    [ZONE_SLICES] = {add_slice, remove_slice},     [ZONE_PODS] = {add_pod, remove_pod},
+    [ZONE_NODES] = {add_node, remove_node},
 };
 
 struct dns_zone *dns_zone_new(void)
@@ -530,6 +565,15 @@ const struct dns_ip *dns_zone_self(const struct dns_zone *z, const struct dns_ip
         return pod->ips;
     }
     return NULL;
+}
+
+const struct dns_ip *dns_zone_node(const struct dns_zone *z, struct str name, size_t *ret_n)
+{
+    struct map_entry *e = find(z, ZONE_NODES, STR(""), name);
+    const struct node *node = e ? CONTAINER(e, struct node, entry) : NULL;
+
+    *ret_n = node ? node->n_ips : 0;
+    return node ? node->ips : NULL;
 }
 
 void dns_zone_owners(const struct dns_zone *z, const struct dns_ip *ip, zone_owner_cb each,

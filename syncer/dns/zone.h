@@ -13,7 +13,7 @@
 #include <sublet/hash.h>
 #include "ip.h"
 
-enum zone_kind { ZONE_NAMESPACES, ZONE_SERVICES, ZONE_SLICES, ZONE_PODS, N_ZONE };
+enum zone_kind { ZONE_NAMESPACES, ZONE_SERVICES, ZONE_SLICES, ZONE_PODS, ZONE_NODES, N_ZONE };
 
 struct dns_zone;
 struct dns_zone *dns_zone_new(void);
@@ -64,6 +64,8 @@ bool dns_zone_has_pod(const struct dns_zone *z, struct str ns, const struct dns_
  * which Kubernetes writes into its /etc/hosts. NULL: there is none. */
 const struct dns_ip *dns_zone_self(const struct dns_zone *z, const struct dns_ip *client,
                                    struct str ns, struct str self, size_t *ret_n);
+/* The internal addresses of the Node with this name, in lower case. NULL: there is none. */
+const struct dns_ip *dns_zone_node(const struct dns_zone *z, struct str name, size_t *ret_n);
 /* The owners of an address: first the Service with this cluster IP (hostname NULL), then ready
  * endpoints. Stops when each() returns false. */
 typedef bool (*zone_owner_cb)(void *ctx, const struct zone_service *service, const char *hostname);

@@ -12,7 +12,7 @@
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
 
-static const char *const OBJECTS[] = {
+static const char *const OBJECTS[N_ZONE] = {
     "{\"metadata\":{\"name\":\"team\"}}",
     "{\"spec\":{\"clusterIP\":\"10.96.0.5\",\"ports\":[{\"name\":\"http\",\"port\":80}]}}",
     ("{\"metadata\":{\"labels\":{\"kubernetes.io/"
@@ -20,6 +20,7 @@ static const char *const OBJECTS[] = {
      "\"endpoints\":[{\"addresses\":[\"10.1.0.1\"],\"hostname\":\"a\"}]}"),
     ("{\"spec\":{\"hostname\":\"one\",\"subdomain\":\"sub\"},"
      "\"status\":{\"phase\":\"Running\",\"podIP\":\"10.1.0.1\"}}"),
+    ("{\"status\":{\"addresses\":[{\"type\":\"InternalIP\",\"address\":\"10.1.0.7\"}]}}"),
 };
 
 struct world {
@@ -32,7 +33,11 @@ struct world {
 static void world_init(struct world *w)
 {
     static const struct str servers[] = {{"10.96.0.10", 10}};
+    static const struct str aliases[] = {{"a.example web.team.svc.cluster.local", 36},
+                                         {"*.b.example *.c.b.example", 25}};
     struct config config = {.cluster_domain = STR("cluster.local"),
+                            .dns_aliases = {aliases, 2},
+                            .kubelet_addresses = 1,
                             .dns_listen = STR("0.0.0.0:53")};
     struct dns_resolv resolv = {.servers = {servers, 1}};
     struct dns_zone *zone = dns_zone_new();
@@ -47,7 +52,8 @@ static void world_init(struct world *w)
 
         if (json_parse(w->arena, str_c(OBJECTS[kind]), &object, &err))
             abort();
-        dns_zone_set(zone, (enum zone_kind)kind, kind == ZONE_NAMESPACES ? STR("") : STR("team"),
+        dns_zone_set(zone, (enum zone_kind)kind,
+                     kind == ZONE_NAMESPACES || kind == ZONE_NODES ? STR("") : STR("team"),
                      kind == ZONE_NAMESPACES ? STR("team") : STR("web"), object);
     }
     w->view = (struct dns_view){.zone = zone, .policy = &w->policy};

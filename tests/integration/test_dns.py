@@ -103,7 +103,9 @@ def options(port, upstream, **more):
 @pytest.fixture
 def vc(tenant, port, upstream):
     return tenant("named", options(port, upstream, clients=["127.0.0.0/8"], hosts=["10.7.0.1 git.corp.example"],
-                                   hiddenDomains=["cluster.local"]))
+                                   aliases=["registry.example web.default.svc.cluster.local", "*.old.example *.default.svc.cluster.local",
+                                            "far.example www.example.com", "hidden.example api.other.svc.host.local"],
+                                   hiddenDomains=["cluster.local", "host.local"]))
 
 
 def ask(port, name, kind="A", tcp=False, timeout=5, source=None, **edns):
@@ -131,6 +133,38 @@ def pod(name, **spec):
 
 def services_of(ns="default"):
     return f"/api/v1/namespaces/{ns}/services"
+
+
+def test_aliases(vc, port, upstream):
+    assert ask(port, "registry.example").rcode() == dns.rcode.NXDOMAIN
+    ip = vc.api.post(services_of(), service("web", ports=[{"port": 80}]))["spec"]["clusterIP"]
+    for name in ("registry.example", "web.old.example"):
+        eventually(lambda name=name: addresses(port, name) == sorted(["web.default.svc.cluster.local.", ip]), 30, name)
+    assert addresses(port, "far.example") == sorted(["www.example.com.", "192.0.2.1"])
+    assert upstream.count("far.example.") == 0 and upstream.count("www.example.com.") == 1
+    before = len(upstream.asked)
+    assert ask(port, "hidden.example").rcode() == dns.rcode.NXDOMAIN
+    assert len(upstream.asked) == before
+
+
+def test_names_of_nodes(tenant, host, port, upstream):
+    """With kubelets by address, the name of a Node leads there."""
+    on = {"sync": {"kubelets": "own", "kubeletAddresses": 2}, **options(port, upstream, clients=["127.0.0.0/8"])}
+    vc = tenant("byname", config=on)
+    for i in range(2):
+        host.api.post(f"/api/v1/namespaces/{vc.namespace}/services",
+                      {"metadata": {"name": f"byname-kubelet-{i}"}, "spec": {"ports": [{"name": "kubelet", "port": 10250}]}})
+    vc.restart()
+
+    def shown():
+        return {n["metadata"]["name"]: a["address"] for n in vc.api.get("/api/v1/nodes")["items"]
+                for a in n["status"].get("addresses", []) if a["type"] == "InternalIP"}
+
+    nodes = eventually(lambda: len(shown()) == 2 and shown(), 60, "two addresses of nodes")
+    for name, address in nodes.items():
+        eventually(lambda name=name, address=address: addresses(port, name) == [address], 30, name)
+    assert ask(port, "none-of-these").rcode() == dns.rcode.NXDOMAIN
+    assert upstream.count(f"{next(iter(nodes))}.") == 0
 
 
 def test_the_servers_own_service_is_kept(vc, port):

@@ -124,6 +124,10 @@ OPTION(LIST, dns_stubs, "network.dns.stubDomains", NULL, "SUBLET_NETWORK_DNS_STU
 OPTION(LIST, dns_hosts, "network.dns.hosts", NULL, "SUBLET_NETWORK_DNS_HOSTS", "", "",
        "names with fixed addresses, as in /etc/hosts: \"10.0.0.5 git.corp.example\"; "
        "\"*.corp.example\" stands for all names below; they win over everything else")
+OPTION(LIST, dns_aliases, "network.dns.aliases", NULL, "SUBLET_NETWORK_DNS_ALIASES", "", "",
+       "names that stand for other names: \"git.corp.example gitea.shared.svc.cluster.local\"; "
+       "\"*.old.example *.new.example\" for all names below; the target is resolved as the tenant's "
+       "own query of it would be")
 OPTION(LIST, dns_hidden, "network.dns.hiddenDomains", NULL, "SUBLET_NETWORK_DNS_HIDDEN_DOMAINS", "",
        "",
        "domains that do not exist for the tenant unless stubDomains has them; empty: cluster.local "

@@ -5,12 +5,12 @@
 
 #define L ".team.svc.cluster.local."
 #define SOA                                                                                        \
-    "! cluster.local. 5 IN SOA ns.dns.cluster.local. hostmaster.cluster.local. 15 7200 1800 "      \
+    "! cluster.local. 5 IN SOA ns.dns.cluster.local. hostmaster.cluster.local. 18 7200 1800 "      \
     "86400 5\n"
 #define GONE "NXDOMAIN aa\n" SOA
 #define VOID "NOERROR aa\n" SOA
 #define HIDDEN(name)                                                                               \
-    "NXDOMAIN\n! " name " 5 IN SOA ns.dns.cluster.local. hostmaster.cluster.local. 15 7200 1800 "  \
+    "NXDOMAIN\n! " name " 5 IN SOA ns.dns.cluster.local. hostmaster.cluster.local. 18 7200 1800 "  \
     "86400 5\n"
 
 static const struct row {
@@ -57,7 +57,7 @@ static const struct row {
     {"PTR 1.0.1.10.in-addr.arpa", "NOERROR aa\n1.0.1.10.in-addr.arpa. 5 IN PTR db-0.db" L "\n"},
     {"A 1.0.1.10.in-addr.arpa",
      "NOERROR aa\n! 1.0.1.10.in-addr.arpa. 5 IN SOA ns.dns.cluster.local. "
-     "hostmaster.cluster.local. 15 7200 1800 86400 5\n"},
+     "hostmaster.cluster.local. 18 7200 1800 86400 5\n"},
     {"A none.team.svc.cluster.local", GONE},
     /* 2.5 an external name: its target is resolved, too */
     {"CNAME docs.team.svc.cluster.local", "NOERROR aa\ndocs" L " 5 IN CNAME docs.example.com.\n"},
@@ -87,7 +87,7 @@ static const struct row {
     {"A web.team.cluster.local", GONE},
     {"A a.b.c.web.team.svc.cluster.local", GONE},
     {"SOA cluster.local", "NOERROR aa\ncluster.local. 5 IN SOA ns.dns.cluster.local. "
-                          "hostmaster.cluster.local. 15 7200 1800 86400 5\n"},
+                          "hostmaster.cluster.local. 18 7200 1800 86400 5\n"},
     {"NS cluster.local", "NOERROR aa\ncluster.local. 5 IN NS ns.dns.cluster.local.\n"
                          "+ ns.dns.cluster.local. 5 IN A 10.96.0.53\n"},
     {"A ns.dns.cluster.local", "NOERROR aa\nns.dns.cluster.local. 5 IN A 10.96.0.53\n"},
@@ -110,6 +110,29 @@ static const struct row {
     {"A xcorp.example", "forward xcorp.example. to 10.96.0.10"},
     {"A www.example.com", "forward www.example.com. to 10.96.0.10"},
     {"ANY www.example.com", "NOTIMPL\n"},
+    /* aliases: after hosts, before everything else; a target is resolved as a query of its own */
+    {"A git.example", "NOERROR aa\ngit.example. 60 IN CNAME web" L "\nweb" L " 5 IN A 10.96.0.5\n"},
+    {"CNAME git.example", "NOERROR aa\ngit.example. 60 IN CNAME web" L "\n"},
+    {"A out.example", "forward www.example.com. to 10.96.0.10"},
+    {"A far.example", "NXDOMAIN\nfar.example. 60 IN CNAME kubernetes.default.svc.host.example.\n"
+                      "! kubernetes.default.svc.host.example. 5 IN SOA ns.dns.cluster.local. "
+                      "hostmaster.cluster.local. 18 7200 1800 86400 5\n"},
+    {"A web.old.example",
+     "NOERROR aa\nweb.old.example. 60 IN CNAME web" L "\nweb" L " 5 IN A 10.96.0.5\n"},
+    {"A db-0.db.old.example",
+     "NOERROR aa\ndb-0.db.old.example. 60 IN CNAME db-0.db" L "\ndb-0.db" L " 5 IN A 10.1.0.1\n"},
+    {"A old.example", "forward old.example. to 10.96.0.10"},
+    {"CNAME a.flat.old.example", "NOERROR aa\na.flat.old.example. 60 IN CNAME git.example.\n"},
+    {"A web.flat.old.example", "forward docs.example.com. to 10.96.0.10"},
+    {"A xgit.example", "forward xgit.example. to 10.96.0.10"},
+    /* names of Nodes: their internal addresses, but never before a name of the cluster domain */
+    {"A gpu-1", "NOERROR aa\ngpu-1. 5 IN A 10.8.0.1\n"},
+    {"AAAA gpu-1", "NOERROR aa\ngpu-1. 5 IN AAAA fd08::1\n"},
+    {"AAAA ip-10-8-0-2.zone.example",
+     "NOERROR aa\n! ip-10-8-0-2.zone.example. 5 IN SOA ns.dns.cluster.local. "
+     "hostmaster.cluster.local. 18 7200 1800 86400 5\n"},
+    {"A gpu-1.zone.example", "forward gpu-1.zone.example. to 10.96.0.10"},
+    {"A gpu-2", "forward gpu-2. to 10.96.0.10"},
     /* what is the host's does not exist */
     {"A kubernetes.default.svc.host.example", HIDDEN("kubernetes.default.svc.host.example.")},
     {"A host.example", HIDDEN("host.example.")},
@@ -142,6 +165,7 @@ static void test_aliases_end(void **state)
     world_init(&w);
     assert_true(
         str_has_prefix(str_c(world_ask(&w, "A ring.team.svc.cluster.local")), STR("SERVFAIL")));
+    assert_true(str_has_prefix(str_c(world_ask(&w, "A round.example")), STR("SERVFAIL")));
     world_fini(&w);
 }
 

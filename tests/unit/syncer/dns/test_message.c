@@ -285,6 +285,12 @@ static void test_options_that_make_no_sense(void **state)
         {{"10.0.0.1 *", 10}, offsetof(struct config, dns_hosts), "network.dns.hosts[0]"},
         {{"10.0.0.1 *.", 11}, offsetof(struct config, dns_hosts), "network.dns.hosts[0]"},
         {{"10.0.0.1 *..a", 13}, offsetof(struct config, dns_hosts), "network.dns.hosts[0]"},
+        {{"a.example", 9}, offsetof(struct config, dns_aliases), "network.dns.aliases[0]"},
+        {{"a.b c.d e.f", 11}, offsetof(struct config, dns_aliases), "network.dns.aliases[0]"},
+        {{"a.b *.c.d", 9}, offsetof(struct config, dns_aliases), "network.dns.aliases[0]"},
+        {{"* c.d", 5}, offsetof(struct config, dns_aliases), "network.dns.aliases[0]"},
+        {{"*.a.b *.", 8}, offsetof(struct config, dns_aliases), "network.dns.aliases[0]"},
+        {{"*.a.b c.d", 9}, offsetof(struct config, dns_aliases), NULL},
         {{"10.0.0.0/33", 11}, offsetof(struct config, dns_clients), "network.dns.clients[0]"},
         {{".", 1}, offsetof(struct config, dns_hidden), NULL},
     };

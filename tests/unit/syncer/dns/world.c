@@ -39,12 +39,30 @@ static const char *const OBJECTS[] = {
     " podIP: 10.1.0.8, podIPs: [{ip: 10.1.0.8}]}}",
 };
 
+static const char *const NODES[] = {
+    "{kind: Node, metadata: {name: gpu-1}, status: {addresses: [{type: Hostname, address: gpu-1},"
+    " {type: InternalIP, address: 10.8.0.1}, {type: InternalIP, address: 'fd08::1'},"
+    " {type: ExternalIP, address: 192.0.2.7}]}}",
+    "{kind: Node, metadata: {name: ip-10-8-0-2.zone.example}, status: {addresses: ["
+    "{type: InternalIP, address: 10.8.0.2}]}}",
+    "{kind: Node, metadata: {name: web.team.svc.cluster.local}, status: {addresses: ["
+    "{type: InternalIP, address: 10.8.0.3}]}}",
+};
+
 void world_init(struct world *w)
 {
     static const struct str hosts[] = {{"10.7.0.1 git.corp.example www.corp.example", 42},
                                        {"fd07::1 git.corp.example", 24},
                                        {"10.7.0.2 *.apps.corp.example *.x.apps.corp.example", 50},
                                        {"10.7.0.3 *.x.apps.corp.example", 30}};
+    static const struct str aliases[] = {{"git.example web.team.svc.cluster.local", 38},
+                                         {"git.corp.example other.example", 30},
+                                         {"out.example www.example.com", 27},
+                                         {"far.example kubernetes.default.svc.host.example", 47},
+                                         {"round.example round.example", 27},
+                                         {"*.old.example *.team.svc.cluster.local", 38},
+                                         {"*.flat.old.example git.example", 30},
+                                         {"web.flat.old.example docs.team.svc.cluster.local", 48}};
     static const struct str stubs[] = {{"corp.example 10.7.0.53 10.7.0.54:5353", 37}};
     struct err err;
 
@@ -53,6 +71,8 @@ void world_init(struct world *w)
     w->config = (struct config){.cluster_domain = STR("cluster.local"),
                                 .dns_listen = STR("127.0.0.1:1053"),
                                 .dns_hosts = {hosts, 4},
+                                .dns_aliases = {aliases, COUNT(aliases)},
+                                .kubelet_addresses = 2,
                                 .dns_stubs = {stubs, 1}};
     dns_resolv_parse(w->arena,
                      STR("# of the pod\nsearch ns.svc.host.example svc.host.example host.example "
@@ -63,6 +83,8 @@ void world_init(struct world *w)
     w->view = (struct dns_view){.zone = w->zone, .policy = &w->policy};
     for (size_t i = 0; i < COUNT(OBJECTS); i++)
         world_put(w, OBJECTS[i]);
+    for (size_t i = 0; i < COUNT(NODES); i++)
+        world_put(w, NODES[i]);
 }
 
 void world_fini(struct world *w)
@@ -73,7 +95,8 @@ void world_fini(struct world *w)
 
 static enum zone_kind kind_of(struct str kind)
 {
-    static const char *const names[N_ZONE] = {"Namespace", "Service", "EndpointSlice", "Pod"};
+    static const char *const names[N_ZONE] = {"Namespace", "Service", "EndpointSlice", "Pod",
+                                              "Node"};
 
     for (int i = 0; i < N_ZONE; i++)
         if (str_eqc(kind, names[i]))
