@@ -47,6 +47,15 @@ SHOWN = [
     "[1, 2, 1].lastIndexOf(1)", "[1, 2, 3].slice(1, 2)", "[[1], [2]].flatten()", "[1, 1, 2].distinct()", "[1, 2].reverse()",
     "[2, 1].sort()", "['bb', 'a'].sortBy(x, x.size())", "lists.range(3)", "sets.contains([1, 2], [1])",
     "sets.equivalent([1, 2], [2, 1])", "sets.intersects([1], [2])", "[1, 2].map(x, x > 1, x * 2)", "[1, 2].transformList(i, v, i * v)",
+    "['a', 'b'].transformMapEntry(i, v, {v: i})", "{'a': 'x', 'b': 'y'}.transformMapEntry(k, v, k != 'a', {v: k})",
+    "[1, 2].transformMapEntry(i, v, {'a': v})", "[1, 2].transformMapEntry(i, v, dyn(v))",
+    # time zones
+    "timestamp('2026-07-01T22:30:15.123Z').getHours('Europe/Berlin')", "timestamp('2026-01-01T22:30:00Z').getHours('Europe/Berlin')",
+    "timestamp('2026-12-31T22:30:00Z').getFullYear('+02:00')", "timestamp('2026-01-01T00:30:00Z').getMinutes('-01:15')",
+    "timestamp('2026-01-01T00:30:00Z').getDayOfYear('01:00')", "timestamp('2026-01-01T00:30:00Z').getDate('UTC')",
+    "timestamp('2026-01-01T00:30:00Z').getDate('')", "timestamp('2026-01-01T00:30:00Z').getDate('Nowhere/Town')",
+    "timestamp('2026-01-01T00:30:00Z').getDate('x:00')", "timestamp('2026-01-01T00:30:00Z').getMilliseconds('Asia/Kathmandu')",
+    "timestamp('2026-01-01T00:30:00Z').getDayOfWeek('America/Los_Angeles')", "duration('90m').getHours()",
     "{'a': 1}.transformMap(k, v, v + 1)", "[1, 2].exists(i, v, i == 0 && v == 1)",
     # Kubernetes
     "quantity('1.5Gi').isGreaterThan(quantity('1Gi'))", "quantity('1').add(quantity('2')).asInteger()", "sign(quantity('x'))",
@@ -102,6 +111,8 @@ REFUSED = [
         "{'a': 1, 'b': 'c'} == {}", "'a' + 1 == 'b'", "params.x == 1", "!1", "1 ? true : false", "true ? 1 : 'a'", "1 && true",
         "timestamp('x') < timestamp('y')", "duration('x') < duration('1s')", "size(1) == 1", "for == 1", "-'a' == 1", "[1][true] == 1",
         "'abc", "\"a\\q\" == ''", "quantity('1') < quantity('2')", "request.kind.nope == ''", "99999999999999999999 == 1",
+        "[1].exists(i, i, true)", "[1].transformMapEntry(i, v, v) == {}", "{'a': 1}.transformMapEntry(i, v, 'x') == {}",
+        "timestamp('2026-01-01T00:00:00Z').getHours(1) == 1",
         "object.all(x, y)", "authorizer.check('x')", "1 in 1", "request.userInfo.groups.exists(g, g == 1)",
     ]
 ] + [("messageExpression", e) for e in ["1", "object.data.n", "authorizer.group('').resource('pods').check('get').reason()",

@@ -514,6 +514,8 @@ static const char *fold_result(struct checker *c, const struct cel_node *x, cons
         return wrap(c, 'L', last);
     case FOLD_TRANSFORM_MAP:
         return map_type(c, *range == 'L' ? "i" : first, last);
+    case FOLD_TRANSFORM_ENTRIES:
+        return last;
     case FOLD_OPT_MAP:
         return wrap(c, 'O', last);
     case FOLD_OPT_FLAT:
@@ -545,6 +547,10 @@ static const char *check_fold(struct checker *c, const struct cel_node *x)
             want_bool(c, x, "_?_:_", given, 2);
     }
     c->scope = outer;
+    if (x->fold == FOLD_TRANSFORM_ENTRIES && *last != 'M' && !is_dyn(last))
+        return fail(c, x,
+                    "found no matching overload for 'cel.@mapInsert' applied to '(map(dyn, dyn), ",
+                    cel_type_text(c->arena, last), ")'");
     return fold_result(c, x, range, types[0], last);
 }
 

@@ -341,7 +341,7 @@ struct folding {
     const struct cel_node *x;
     struct cel_value result; /* of all, exists: so far */
     struct cel_value *items, *keys;
-    size_t n;
+    size_t n, cap;
     size_t found; /* of exists_one */
     bool done;
 };
@@ -391,6 +391,66 @@ static void step_collect(struct cel_run *r, struct folding *f, struct cel_value 
     cel_charge(r, 1);
 }
 
+static bool grow(struct cel_run *r, struct folding *f)
+{
+    size_t cap = f->cap ? 2 * f->cap : 4;
+    struct cel_value *keys = cel_room(r, 2 * cap * sizeof(*keys));
+
+    if (!keys)
+        return false;
+    if (f->n) {
+        memcpy(keys, f->keys, f->n * sizeof(*keys));
+        memcpy(keys + cap, f->items, f->n * sizeof(*keys));
+    }
+    f->keys = keys;
+    f->items = keys + cap;
+    f->cap = cap;
+    return true;
+}
+
+/* An error, or null. */
+static struct cel_value insert(struct cel_run *r, struct folding *f, struct cel_value key,
+                               struct cel_value value)
+{
+    struct cel_map so_far = {f->n, f->keys, f->items};
+    struct cel_value map = {.kind = CEL_MAP, .map = &so_far}, other;
+
+    if (cel_find(r, map, key, &other))
+        return cel_error(r, "insert failed: key %.*s already exists", STR_F(cel_text(r, key)));
+    if (f->n == f->cap && !grow(r, f))
+        return ended(r);
+    f->keys[f->n] = key;
+    f->items[f->n++] = value;
+    return cel_null();
+}
+
+/* Each step gives a map, whose entries are added. */
+static void step_insert(struct cel_run *r, struct folding *f)
+{
+    const struct cel_node *x = f->x;
+    struct cel_value v;
+    struct cel_map entries;
+
+    if (x->n == 3 && !passes(r, f, x->args[1]))
+        return;
+    v = eval(r, x->args[x->n - 1]);
+    if (v.kind != CEL_MAP) {
+        f->result = v.kind == CEL_ERROR
+                        ? v
+                        : cel_error(r, "no such overload: cel.@mapInsert(map, %.*s)",
+                                    STR_F(cel_kind_name(v)));
+        f->done = true;
+        return;
+    }
+    entries = cel_entries(r, v);
+    for (size_t i = 0; i < entries.n && !f->done && !r->over; i++) {
+        v = insert(r, f, entries.keys[i], entries.values[i]);
+        f->done = v.kind == CEL_ERROR;
+        f->result = f->done ? v : f->result;
+    }
+    cel_charge(r, 1);
+}
+
 static void step(struct cel_run *r, struct folding *f, struct cel_value item, struct cel_value key)
 {
     switch (f->x->fold) {
@@ -402,6 +462,9 @@ static void step(struct cel_run *r, struct folding *f, struct cel_value item, st
         return;
     case FOLD_ONE:
         f->found += passes(r, f, f->x->args[1]);
+        return;
+    case FOLD_TRANSFORM_ENTRIES:
+        step_insert(r, f);
         return;
     default:
         step_collect(r, f, item, key);
@@ -446,6 +509,7 @@ static struct cel_value folded(struct cel_run *r, struct folding *f)
     case FOLD_SORT_BY:
         return sorted(r, f);
     case FOLD_TRANSFORM_MAP:
+    case FOLD_TRANSFORM_ENTRIES:
         return new_map(r, f->keys, f->items, f->n);
     default:
         return cel_new_list(r, f->items, f->n);
@@ -512,7 +576,9 @@ static struct cel_value eval_fold(struct cel_run *r, const struct cel_node *x)
         return cel_error(r, "got '%s', expected iterable type",
                          from.kind == CEL_STRING ? "types.String" : cel_kind_name(from).p);
     }
-    if (x->fold >= FOLD_MAP) {
+    if (x->fold == FOLD_TRANSFORM_ENTRIES) {
+        cel_charge(r, COST_MAP);
+    } else if (x->fold >= FOLD_MAP) {
         f.items = cel_room(r, 2 * each.n * sizeof(*f.items));
         if (!f.items)
             return ended(r);

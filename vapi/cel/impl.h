@@ -37,7 +37,8 @@ enum cel_fold {
     FOLD_OPT_MAP,
     FOLD_OPT_FLAT,
     FOLD_TRANSFORM_LIST,
-    FOLD_TRANSFORM_MAP
+    FOLD_TRANSFORM_MAP,
+    FOLD_TRANSFORM_ENTRIES
 };
 
 struct cel_function;
@@ -81,6 +82,7 @@ struct cel_run {
     bool over;                   /* the limit is passed: nothing absorbs this */
     unsigned depth;              /* of values being compared */
     unsigned steps;              /* that are free upstream */
+    struct cel_zone *zones;      /* times.c */
     const struct cel_node *node; /* the call being evaluated */
 };
 
@@ -97,7 +99,7 @@ struct cel_functions {
     size_t n;
 };
 extern const struct cel_functions CEL_OPERATORS, CEL_STANDARD, CEL_STRINGS, CEL_LISTS,
-    CEL_KUBERNETES, CEL_FORMATS, CEL_URLS, CEL_SEMVERS;
+    CEL_KUBERNETES, CEL_FORMATS, CEL_URLS, CEL_SEMVERS, CEL_TIMES;
 
 /* parse.c */
 int cel_parse(struct arena *a, struct str source, struct cel_program *p,

@@ -490,6 +490,7 @@ static const struct macro {
     {"optFlatMap", FOLD_OPT_FLAT, 2, 2, 1},
     {"transformList", FOLD_TRANSFORM_LIST, 3, 4, 2},
     {"transformMap", FOLD_TRANSFORM_MAP, 3, 4, 2},
+    {"transformMapEntry", FOLD_TRANSFORM_ENTRIES, 3, 4, 2},
 };
 
 static const struct macro *find_macro(struct str name, size_t n)
@@ -512,8 +513,11 @@ static struct cel_node *fold(struct parser *p, const struct macro *m, size_t at,
         if (l->nodes[i]->op != CEL_IDENT)
             wrong(p, l->nodes[i]->at, "argument must be a simple name");
     }
-    if (m->variables == 2)
+    if (m->variables == 2) {
         x->second = l->nodes[1]->name;
+        if (str_eq(x->name, x->second))
+            wrong(p, l->nodes[1]->at, "duplicate variable name: %.*s", STR_F(x->name));
+    }
     set(p, x, 0, range);
     for (size_t i = m->variables; i < l->n && !p->failed; i++)
         set(p, x, 1 + i - m->variables, l->nodes[i]);

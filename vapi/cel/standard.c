@@ -6,7 +6,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <sublet/clock.h>
 #include <sublet/encode.h>
@@ -168,42 +167,6 @@ static struct cel_value type_of(struct cel_run *r, const struct cel_value *a, si
     return cel_type(cel_kind_name(a[0]));
 }
 
-/* ---- times ---- */
-
-static const char *const PARTS = "getFullYear|getMonth|getDayOfYear|getDayOfMonth|getDate|"
-                                 "getDayOfWeek|getHours|getMinutes|getSeconds|getMilliseconds";
-
-static struct cel_value time_part(struct cel_run *r, const struct cel_value *a, size_t n)
-{
-    int64_t us = a[0].i, s = us / 1000000 - (us % 1000000 < 0);
-    time_t seconds = (time_t)s;
-    struct tm t;
-
-    (void)n;
-    if (!gmtime_r(&seconds, &t))
-        return cel_error(r, "timestamp overflow");
-
-    const int parts[] = {
-        t.tm_year + 1900, t.tm_mon,  t.tm_yday, t.tm_mday - 1, t.tm_mday,
-        t.tm_wday,        t.tm_hour, t.tm_min,  t.tm_sec,      (int)((us - s * 1000000) / 1000)};
-
-    return cel_int(parts[str_word_index(PARTS, r->node->name)]);
-}
-
-static struct cel_value duration_part(struct cel_run *r, const struct cel_value *a, size_t n)
-{
-    int64_t ns = a[0].i;
-
-    (void)n;
-    if (str_eqc(r->node->name, "getHours"))
-        return cel_int(ns / 3600000000000);
-    if (str_eqc(r->node->name, "getMinutes"))
-        return cel_int(ns / 60000000000);
-    if (str_eqc(r->node->name, "getSeconds"))
-        return cel_int(ns / 1000000000);
-    return cel_int(ns / 1000000 % 1000);
-}
-
 /* ---- optionals ---- */
 
 static struct cel_value optional_of(struct cel_run *r, const struct cel_value *a, size_t n)
@@ -281,11 +244,6 @@ static struct cel_value or_optional(struct cel_run *r, const struct cel_value *a
     return a[0].inner ? a[0] : a[1];
 }
 
-#define TIME_PART(name)                                                                            \
-    {                                                                                              \
-        name, true, "t", "i", time_part                                                            \
-    }
-
 static const struct cel_function ROWS[] = {
     {"size", false, "s", "i", size},
     {"size", false, "y", "i", size},
@@ -331,20 +289,6 @@ static const struct cel_function ROWS[] = {
     {"duration", false, "i", "D", to_duration},
     {"duration", false, "D", "D", as_is},
     {"type", false, "A", "T", type_of},
-    TIME_PART("getFullYear"),
-    TIME_PART("getMonth"),
-    TIME_PART("getDayOfYear"),
-    TIME_PART("getDayOfMonth"),
-    TIME_PART("getDate"),
-    TIME_PART("getDayOfWeek"),
-    TIME_PART("getHours"),
-    {"getHours", true, "D", "i", duration_part},
-    TIME_PART("getMinutes"),
-    {"getMinutes", true, "D", "i", duration_part},
-    TIME_PART("getSeconds"),
-    {"getSeconds", true, "D", "i", duration_part},
-    TIME_PART("getMilliseconds"),
-    {"getMilliseconds", true, "D", "i", duration_part},
     {"optional.of", false, "A", "OA", optional_of},
     {"optional.ofNonZeroValue", false, "A", "OA", optional_of_nonzero},
     {"optional.none", false, "", "OA", optional_none},

@@ -7,7 +7,7 @@
 
 static const struct cel_functions *const TABLES[] = {&CEL_OPERATORS, &CEL_STANDARD,   &CEL_STRINGS,
                                                      &CEL_LISTS,     &CEL_KUBERNETES, &CEL_FORMATS,
-                                                     &CEL_URLS,      &CEL_SEMVERS};
+                                                     &CEL_URLS,      &CEL_SEMVERS,    &CEL_TIMES};
 
 static bool same_name(const struct cel_function *f, struct str name)
 {
