@@ -50,17 +50,20 @@ bool cel_escape(struct arena *a, struct str name, struct str *ret)
     return good;
 }
 
-static const struct cel_shape_field *find_field(const struct cel_shape *s, struct str name)
+/* order NULL: fields in the order of their names; else of their keys, by index. */
+static const struct cel_shape_field *search(const struct cel_shape *s, const uint32_t *order,
+                                            struct str word)
 {
     size_t from = 0, to = s->n_fields;
 
     while (from < to) {
         size_t middle = from + (to - from) / 2;
-        int order = str_cmp(name, s->fields[middle].name);
+        const struct cel_shape_field *f = &s->fields[order ? order[middle] : middle];
+        int way = str_cmp(word, order ? f->key : f->name);
 
-        if (!order)
-            return &s->fields[middle];
-        if (order < 0)
+        if (!way)
+            return f;
+        if (way < 0)
             to = middle;
         else
             from = middle + 1;
@@ -71,32 +74,18 @@ static const struct cel_shape_field *find_field(const struct cel_shape *s, struc
 /* A keyword behind a dot may stand without its underscores. */
 const struct cel_shape_field *cel_shape_field(const struct cel_shape *s, struct str name)
 {
-    const struct cel_shape_field *f = find_field(s, name);
+    const struct cel_shape_field *f = search(s, NULL, name);
     char keyword[32];
 
     if (f || str_word_index(RESERVED, name) < 0)
         return f;
     snprintf(keyword, sizeof(keyword), "__%.*s__", STR_F(name));
-    return find_field(s, str_c(keyword));
+    return search(s, NULL, str_c(keyword));
 }
 
 const struct cel_shape_field *cel_shape_key(const struct cel_shape *s, struct str key)
 {
-    size_t from = 0, to = s->n_fields;
-
-    while (from < to) {
-        size_t middle = from + (to - from) / 2;
-        const struct cel_shape_field *f = &s->fields[s->by_key[middle]];
-        int order = str_cmp(key, f->key);
-
-        if (!order)
-            return f;
-        if (order < 0)
-            to = middle;
-        else
-            from = middle + 1;
-    }
-    return NULL;
+    return search(s, s->by_key, key);
 }
 
 /* ---- types ---- */
