@@ -2,6 +2,7 @@
 /* Compiles the rules of a schema. A rule that does not compile keeps its problem: a CRD is refused
  * with it, or, where it was stored before, the custom resources it would judge are. Must never
  * compile more than the bounds of rules.h. */
+#include "judge.h"
 #include "rules.h"
 
 #include <string.h>
@@ -122,12 +123,12 @@ static void compile_fields(struct compiling *c, struct crd_rule_node *n)
 {
     const struct schema_node *s = schema_node(c->schema, n->node);
     const struct crd_rule_node **fields = NULL, *made;
-    const cJSON *properties = json_get(n->schema, "properties");
+    struct lookup properties = crd_lookup(json_get(n->schema, "properties"));
 
     for (uint32_t i = 0; i < s->n_fields; i++) {
         const struct schema_field *f = &c->schema->fields[s->first_field + i];
         struct str key = str_c(schema_text(c->schema, f->name));
-        const cJSON *schema = json_get_str(properties, key);
+        const cJSON *schema = crd_look_up(&properties, key);
 
         made = compile_node(c, f->node, schema, field_shape(c, n->shape, schema, key), key);
         if (made && !fields)
@@ -135,6 +136,7 @@ static void compile_fields(struct compiling *c, struct crd_rule_node *n)
         if (made)
             fields[n->n_fields++] = made;
     }
+    crd_lookup_end(&properties);
     n->fields = fields;
 }
 

@@ -366,7 +366,8 @@ static void check(struct checker *c, const struct field_path *p, const cJSON *s,
 {
     size_t n = c->structure->n + c->e->n;
 
-    if (at->depth > CRD_MAX_DEPTH || c->nodes > CRD_MAX_NODES || n > MAX_ERRORS) {
+    if (at->depth > CRD_MAX_DEPTH || c->nodes > CRD_MAX_NODES || n > MAX_ERRORS ||
+        json_count(json_get(s, "properties")) > CRD_MAX_FIELDS) {
         if (n <= MAX_ERRORS)
             field_forbidden(c->e, p, "the schema is too deep or too large");
         return;

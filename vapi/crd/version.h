@@ -87,6 +87,7 @@ struct crd_version {
 #define CRD_VERSION_MAGIC 0x63726476u
 #define CRD_MAX_DEPTH     128
 #define CRD_MAX_NODES     200000
+#define CRD_MAX_FIELDS    65535 /* of one object */
 
 /* Compiles v->schema_text into v->compiled. The schema passed the checks of checks.c before it was
  * stored. */

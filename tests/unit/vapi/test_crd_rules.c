@@ -175,12 +175,40 @@ static void test_size(void **state)
     arena_free(a);
 }
 
+/* As many properties as an object may have. A search among all of them for each would not end. */
+static void test_many_fields(void **state)
+{
+    struct arena *a = arena_new(0);
+    struct buf schema = BUF_INIT(0);
+    cJSON *properties, *tree;
+    struct field_errors e;
+
+    (void)state;
+    buf_addc(&schema, "{'type':'object'," RULE("self.p7 == self.p8") ",'properties':{");
+    for (int i = 0; i < CRD_MAX_FIELDS; i++)
+        buf_printf(&schema, "%s'p%d':{'type':'string'}", i ? "," : "", i);
+    buf_addc(&schema, "}}");
+    tree = parse_quoted(a, arena_cstr(a, buf_str(&schema)));
+    field_errors_init(&e, a);
+    crd_check_schema(&e, FIELD(NULL, "s"), tree, false, false);
+    assert_int_equal(e.n, 0);
+    properties = json_get(tree, "properties");
+    json_set(a, json_ensure_object(a, properties, "more"), "type",
+             json_new_string(a, STR("string")));
+    crd_check_schema(&e, FIELD(NULL, "s"), tree, false, false);
+    assert_int_equal(e.n, 1);
+    check_str(e.first->message, "Forbidden: the schema is too deep or too large", __FILE__,
+              __LINE__);
+    buf_fini(&schema);
+    arena_free(a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_stored_broken), cmocka_unit_test(test_changes),
         cmocka_unit_test(test_budgets),       cmocka_unit_test(test_many_errors),
-        cmocka_unit_test(test_size),
+        cmocka_unit_test(test_size),          cmocka_unit_test(test_many_fields),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
