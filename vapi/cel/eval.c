@@ -42,6 +42,12 @@ void cel_charge_text(struct cel_run *r, size_t bytes)
     cel_charge(r, (bytes + 9) / 10);
 }
 
+void cel_charge_long(struct cel_run *r, struct cel_value v)
+{
+    if (v.kind == CEL_STRING && v.s.n > 32)
+        cel_charge_text(r, v.s.n - 32);
+}
+
 void *cel_room(struct cel_run *r, size_t n)
 {
     if (n > arena_left(r->arena)) {

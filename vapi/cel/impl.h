@@ -125,5 +125,7 @@ int cel_semver_order(struct cel_value a, struct cel_value b); /* semver.c */
 /* eval.c */
 void cel_charge_walk(struct cel_run *r, size_t steps); /* over JSON, names, keys: a quarter */
 void cel_charge_text(struct cel_run *r, size_t bytes); /* a tenth for each */
+/* Of a string that is converted: numbers and times are short, a tenant's string need not be. */
+void cel_charge_long(struct cel_run *r, struct cel_value v);
 /* Room for n bytes more, or the run ends. */
 void *cel_room(struct cel_run *r, size_t n);

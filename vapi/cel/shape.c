@@ -199,6 +199,13 @@ struct cel_value cel_from_shape(struct arena *a, const struct cel_shapes *shapes
                                          : v;
 }
 
+bool cel_shape_decodes(const struct cel_shapes *shapes, uint32_t shape)
+{
+    enum cel_shape_kind kind = shapes->items[shape].kind;
+
+    return kind >= CEL_SHAPE_BYTES && kind <= CEL_SHAPE_TIMESTAMP;
+}
+
 const struct cel_shape *cel_shape_of(const struct cel_run *r, struct cel_value v)
 {
     return v.shape ? &r->activation->shapes->items[v.shape] : NULL;

@@ -8,6 +8,8 @@
 
 uint32_t cel_type_shape(const char *type); /* of the letter J */
 const struct cel_shape *cel_shape_of(const struct cel_run *r, struct cel_value v); /* or NULL */
+/* Its values are decoded from strings: bytes and times. */
+bool cel_shape_decodes(const struct cel_shapes *shapes, uint32_t shape);
 bool cel_is_unordered(const struct cel_shape *s);
 bool cel_equal_unordered(struct cel_run *r, const struct cel_shape *s, struct cel_list x,
                          struct cel_list y);

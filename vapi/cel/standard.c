@@ -18,19 +18,12 @@ static struct cel_value size(struct cel_run *r, const struct cel_value *a, size_
 
 /* ---- conversions ---- */
 
-/* Numbers and times are short; a tenant's string need not be. */
-static void charge_long(struct cel_run *r, struct cel_value v)
-{
-    if (v.kind == CEL_STRING && v.s.n > 32)
-        cel_charge_text(r, v.s.n - 32);
-}
-
 static struct cel_value to_int(struct cel_run *r, const struct cel_value *a, size_t n)
 {
     int64_t i;
 
     (void)n;
-    charge_long(r, a[0]);
+    cel_charge_long(r, a[0]);
     switch (a[0].kind) {
     case CEL_INT:
         return a[0];
@@ -55,7 +48,7 @@ static struct cel_value to_uint(struct cel_run *r, const struct cel_value *a, si
     uint64_t u;
 
     (void)n;
-    charge_long(r, a[0]);
+    cel_charge_long(r, a[0]);
     switch (a[0].kind) {
     case CEL_UINT:
         return a[0];
@@ -84,7 +77,7 @@ static struct cel_value to_double(struct cel_run *r, const struct cel_value *a, 
     if (a[0].kind == CEL_UINT)
         return cel_double((double)a[0].u);
     cel_charge(r, 10);
-    charge_long(r, a[0]);
+    cel_charge_long(r, a[0]);
     text = cel_room(r, a[0].s.n + 1);
     if (!text)
         return cel_no_overload(r);
@@ -137,7 +130,7 @@ static struct cel_value to_timestamp(struct cel_run *r, const struct cel_value *
     int64_t us;
 
     (void)n;
-    charge_long(r, a[0]);
+    cel_charge_long(r, a[0]);
     if (a[0].kind == CEL_INT) {
         if (__builtin_mul_overflow(a[0].i, 1000000, &us))
             return cel_error(r, "timestamp overflow");
@@ -152,7 +145,7 @@ static struct cel_value to_duration(struct cel_run *r, const struct cel_value *a
     int64_t ns;
 
     (void)n;
-    charge_long(r, a[0]);
+    cel_charge_long(r, a[0]);
     if (a[0].kind == CEL_INT)
         return (struct cel_value){.kind = CEL_DURATION, .i = a[0].i};
     if (!duration_parse(a[0].s, &ns))

@@ -167,8 +167,11 @@ size_t cel_size(struct cel_value v)
     return v.is_json ? json_count(v.json) : v.kind == CEL_LIST ? v.list->n : v.map->n;
 }
 
+/* What is decoded at each look is charged like a conversion of the string. */
 static struct cel_value child(struct cel_run *r, uint32_t shape, const cJSON *node)
 {
+    if (shape && cel_shape_decodes(r->activation->shapes, shape))
+        cel_charge_long(r, cel_from_json(node));
     return shape ? cel_from_shape(r->arena, r->activation->shapes, shape, node)
                  : cel_from_json(node);
 }

@@ -7,6 +7,7 @@
 #include "judge.h"
 #include "rules.h"
 
+#include <assert.h>
 #include <string.h>
 
 #define SCRATCH           ((size_t)32 << 20) /* of one expression */
@@ -191,7 +192,9 @@ static enum outcome evaluate(struct judging *j, const struct cel_program *progra
     const struct cel_activation a = {.variables = names, .n = n, .shapes = j->shapes};
     int64_t cost = 0, limit = j->left < CEL_CALL_LIMIT ? j->left + 1 : CEL_CALL_LIMIT;
 
+    assert(j->left >= 0);
     *ret = cel_evaluate(j->scratch, program, &a, limit, &cost);
+    cost = cost ? cost : 1; /* a literal is free upstream, where the number of items is estimated */
     if (cost > j->left)
         return OVER_BUDGET;
     j->left -= cost;
@@ -206,6 +209,15 @@ static bool stop(struct judging *j)
 {
     j->left = -1;
     return false;
+}
+
+/* False as of stop(). */
+static bool within_budget(struct judging *j, const struct place *p)
+{
+    if (j->left > 0)
+        return true;
+    broken(j, p, OUT_OF_BUDGET);
+    return stop(j);
 }
 
 static void begin_place(struct judging *j, struct place *p)
@@ -278,8 +290,8 @@ static bool errored(struct judging *j, struct place *p, const struct crd_rule *r
     const char *format = "%.*s evaluating rule: %.*s";
 
     if (how == OVER_BUDGET) {
-        broken(j, p, OUT_OF_BUDGET);
-        return stop(j);
+        j->left = 0;
+        return within_budget(j, p);
     }
     if (how == OVER_LIMIT)
         format = "'%.*s': no further validation rules will be run due to call cost exceeds limit "
@@ -300,6 +312,9 @@ static bool judge_rule(struct judging *j, struct place *p, const struct crd_rule
     enum outcome how;
 
     if (rule->problem.n) {
+        j->left -= 1 + (int64_t)rule->problem.n / 64;
+        if (!within_budget(j, p))
+            return false;
         broken_rule(j, p, rule->problem);
         return true;
     }
@@ -322,11 +337,9 @@ static void judge_rules(struct judging *j, struct place *p)
                "validation rules");
         return;
     }
-    if (j->left <= 0) {
-        broken(j, p, OUT_OF_BUDGET);
-        stop(j);
+    j->left -= (int64_t)p->n->n_rules / 16; /* also those that have nothing to compare with */
+    if (!within_budget(j, p))
         return;
-    }
     if (arena_used(j->scratch) > SCRATCH_KEPT) {
         arena_free(j->scratch);
         j->scratch = arena_new(SCRATCH);

@@ -130,6 +130,66 @@ static void test_budgets(void **state)
     arena_free(a);
 }
 
+/* A list of n numbers as the member of an object. */
+static struct str with_list(struct arena *a, const char *begin, int n, const char *end)
+{
+    struct buf b = BUF_INIT(0);
+    struct str ret;
+
+    buf_addc(&b, begin);
+    for (int i = 0; i < n; i++)
+        buf_addc(&b, i ? ",1" : "[1");
+    buf_addc(&b, "]");
+    buf_addc(&b, end);
+    ret = arena_str(a, buf_str(&b));
+    buf_fini(&b);
+    return ret;
+}
+
+/* Neither literals, nor comparisons with nothing, nor what decodes a string again and again. */
+static void test_nothing_is_free(void **state)
+{
+    static const char out_of_budget[] =
+        "spec[%d]: Invalid value: \"integer\": validation failed due to running out of cost "
+        "budget, no further validation rules will be run";
+    struct arena *a = arena_new(0);
+    struct buf schema = BUF_INIT(0), text = BUF_INIT(0);
+    const char *list = with_list(a, "{'spec':", 20000, "}").p, *times;
+
+    (void)state;
+    buf_addc(&schema, "{'type':'object','properties':{'spec':{'type':'array','items':{'type':"
+                      "'integer','x-kubernetes-validations':[{'rule':'true'}");
+    for (int i = 1; i < RULES_MOST; i++)
+        buf_addc(&schema, i % 2 ? ",{'rule':'true'}" : ",{'rule':'self == oldSelf'}");
+    buf_addc(&schema, "]}}}}");
+    check(arena_cstr(a, buf_str(&schema)), list, NULL, arena_printf(a, out_of_budget, 8880).p);
+    buf_fini(&schema);
+
+    schema = (struct buf)BUF_INIT(0);
+    buf_addc(&schema, "{'type':'object','properties':{'spec':{'type':'array','items':{'type':"
+                      "'integer','x-kubernetes-validations':[{'rule':'self == oldSelf'}");
+    for (int i = 1; i < RULES_MOST; i++)
+        buf_addc(&schema, ",{'rule':'self == oldSelf'}");
+    buf_addc(&schema, "]}}}}");
+    check(arena_cstr(a, buf_str(&schema)), with_list(a, "{'spec':", 100000, "}").p, NULL,
+          arena_printf(a, out_of_budget, 79999).p);
+
+    buf_addc(&text, "{'d':'");
+    for (int i = 0; i < 500000; i++)
+        buf_addc(&text, "0s");
+    buf_addc(&text, "','l':");
+    times = with_list(a, arena_cstr(a, buf_str(&text)), 1000, "}").p;
+    check("{'type':'object','properties':{'l':{'type':'array','items':{'type':'integer'}},"
+          "'d':{'type':'string','format':'duration'}}," RULE("self.l.all(x, self.d == self.d)") "}",
+          times, NULL,
+          "<nil>: Invalid value: \"object\": 'operation cancelled: actual cost limit exceeded': "
+          "no further validation rules will be run due to call cost exceeds limit for rule: "
+          "self.l.all(x, self.d == self.d)");
+    buf_fini(&schema);
+    buf_fini(&text);
+    arena_free(a);
+}
+
 /* Problems of a rule are counted, and cut, as others are. */
 static void test_many_errors(void **state)
 {
@@ -206,9 +266,10 @@ static void test_many_fields(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stored_broken), cmocka_unit_test(test_changes),
-        cmocka_unit_test(test_budgets),       cmocka_unit_test(test_many_errors),
-        cmocka_unit_test(test_size),          cmocka_unit_test(test_many_fields),
+        cmocka_unit_test(test_stored_broken),   cmocka_unit_test(test_changes),
+        cmocka_unit_test(test_budgets),         cmocka_unit_test(test_many_errors),
+        cmocka_unit_test(test_nothing_is_free), cmocka_unit_test(test_size),
+        cmocka_unit_test(test_many_fields),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
