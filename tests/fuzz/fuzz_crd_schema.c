@@ -50,12 +50,13 @@ static void judge_twice(struct arena *a, const struct crd_version *v, cJSON *obj
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 {
     struct arena *a = arena_new((size_t)256 << 20);
+    struct crd_effort effort = crd_effort_new();
     struct patch_input in;
     struct field_errors e;
 
     if (size < 65536 && patch_input_read(a, data, size, &in)) {
         field_errors_init(&e, a);
-        crd_check_schema(&e, FIELD(NULL, "schema"), in.object, size & 1, false);
+        crd_check_schema(&e, FIELD(NULL, "schema"), in.object, size & 1, &effort);
         if (!e.n && json_is_object(in.patch)) {
             struct crd_version *v = version_of(a, in.object);
             struct resource *r = v->resource;

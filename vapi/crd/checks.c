@@ -320,6 +320,7 @@ static void check_deprecation(struct field_errors *e, const struct field_path *p
 struct commons {
     bool schema, subresources, columns, fields;
     const cJSON *old; /* the versions before an update; NULL: a create */
+    struct crd_effort *effort;
 };
 
 static bool is_stored(struct arena *a, const cJSON *old, const cJSON *version, const cJSON *schema)
@@ -342,7 +343,7 @@ static void check_schema(struct field_errors *e, const struct field_path *p, con
     if (schema)
         crd_check_schema(e, FIELD(p, "openAPIV3Schema"), schema,
                          json_path(version, "subresources.status") != NULL,
-                         is_stored(e->arena, common->old, version, schema));
+                         is_stored(e->arena, common->old, version, schema) ? NULL : common->effort);
 }
 
 static void check_subresources(struct field_errors *e, const struct field_path *p,
@@ -609,10 +610,13 @@ static void check_spec(struct field_errors *e, const cJSON *spec, const cJSON *o
     const struct field_path *p = FIELD(NULL, "spec");
     const cJSON *versions = json_get(spec, "versions");
     struct str scope = json_str_at(spec, "scope");
-    const struct commons common = {
-        in_common(versions, "schema"), in_common(versions, "subresources"),
-        in_common(versions, "additionalPrinterColumns"), in_common(versions, "selectableFields"),
-        json_path(old, "spec.versions")};
+    struct crd_effort effort = crd_effort_new();
+    const struct commons common = {in_common(versions, "schema"),
+                                   in_common(versions, "subresources"),
+                                   in_common(versions, "additionalPrinterColumns"),
+                                   in_common(versions, "selectableFields"),
+                                   json_path(old, "spec.versions"),
+                                   &effort};
 
     check_group(e, FIELD(p, "group"), json_str_at(spec, "group"));
     if (!scope.n)

@@ -6,12 +6,37 @@
 #include "rules.h"
 #include "schema_checks.h"
 
-static void check_one(struct field_errors *e, const struct field_path *p,
-                      const struct crd_version *v, uint32_t node, const struct crd_rule_node *rules)
+struct walking {
+    struct field_errors *e;
+    const struct crd_version *v;
+    struct crd_effort *effort;
+};
+
+struct crd_effort crd_effort_new(void)
 {
+    return (struct crd_effort){RULES_BUDGET, JUDGE_STEPS, 16 * PATTERN_BUDGET};
+}
+
+/* Against the schema alone. */
+static void judge_value(struct walking *w, struct field_errors *e, uint32_t node,
+                        const cJSON *value)
+{
+    struct crd_effort *left = w->effort;
+    unsigned pattern = left->pattern < PATTERN_BUDGET ? left->pattern : PATTERN_BUDGET;
+    struct judge_work work = {.steps = left->steps, .pattern = pattern};
+
+    crd_judge_part(w->v, e, &work, node, value);
+    left->steps = work.steps;
+    left->pattern -= pattern - work.pattern;
+}
+
+static void check_one(struct walking *w, const struct field_path *p, uint32_t node,
+                      const struct crd_rule_node *rules)
+{
+    const struct crd_version *v = w->v;
+    struct field_errors *e = w->e;
     const cJSON *value = crd_version_rules(v, node)->default_value;
     cJSON *pruned = json_copy(e->arena, value);
-    int64_t left = RULES_BUDGET;
     struct field_errors own;
     struct str base;
     size_t n;
@@ -20,7 +45,7 @@ static void check_one(struct field_errors *e, const struct field_path *p,
     crd_prune_value(v, e->arena, node, pruned);
     if (!json_equal(pruned, value))
         field_invalid(e, p, value, "must not have unknown fields");
-    crd_judge_part(v, &own, node, pruned);
+    judge_value(w, &own, node, pruned);
 
     base = field_path_text(e->arena, p);
     for (const struct err_cause *c = own.first; c; c = c->next) {
@@ -42,49 +67,52 @@ static void check_one(struct field_errors *e, const struct field_path *p,
     /* As a value that stays, and as one that comes. */
     n = e->n;
     if (rules && !own.n)
-        crd_judge_rules(v, rules, e, NULL, p, pruned, pruned, &left);
+        crd_judge_rules(v, rules, e, NULL, p, pruned, pruned, &w->effort->cost);
     if (rules && !own.n && e->n == n)
-        crd_judge_rules(v, rules, e, NULL, p, pruned, NULL, &left);
+        crd_judge_rules(v, rules, e, NULL, p, pruned, NULL, &w->effort->cost);
 }
 
-static void walk(struct field_errors *e, const struct field_path *p, const struct crd_version *v,
-                 uint32_t node, const cJSON *schema, const struct crd_rule_node *rules)
+static void walk(struct walking *w, const struct field_path *p, uint32_t node, const cJSON *schema,
+                 const struct crd_rule_node *rules)
 {
+    const struct crd_version *v = w->v;
     const cJSON *more = json_get(schema, "additionalProperties"),
                 *items = json_get(schema, "items");
 
-    if (!node || e->n > 100)
+    if (!node || w->e->n > 100)
         return;
     if (crd_version_rules(v, node)->default_value)
-        check_one(e, FIELD(p, "default"), v, node, rules);
+        check_one(w, FIELD(p, "default"), node, rules);
     json_each(property, json_get(schema, "properties"))
     {
         struct str name = str_c(property->string);
         const struct schema_field *f = schema_field(&v->schema, node, name);
 
         if (f)
-            walk(e, FIELD_KEY(FIELD(p, "properties"), name), v, f->node, property,
+            walk(w, FIELD_KEY(FIELD(p, "properties"), name), f->node, property,
                  crd_rule_field(rules, name));
     }
     if (json_is_object(items))
-        walk(e, FIELD(p, "items"), v, schema_node(&v->schema, node)->elem, items,
+        walk(w, FIELD(p, "items"), schema_node(&v->schema, node)->elem, items,
              rules ? rules->items : NULL);
     else if (json_is_object(more))
-        walk(e, FIELD(p, "additionalProperties"), v, schema_node(&v->schema, node)->elem, more,
+        walk(w, FIELD(p, "additionalProperties"), schema_node(&v->schema, node)->elem, more,
              rules ? rules->more : NULL);
 }
 
-void crd_check_compiled(struct field_errors *e, const struct field_path *path, const cJSON *schema)
+void crd_check_compiled(struct field_errors *e, const struct field_path *path, const cJSON *schema,
+                        struct crd_effort *effort)
 {
     struct str text = json_text(e->arena, schema);
     struct crd_version v = {
         .magic = CRD_VERSION_MAGIC, .schema_text = text.p, .schema_bytes = text.n};
+    struct walking w = {e, &v, effort};
 
     if (!str_contains(text, STR("\"default\":")) &&
         !str_contains(text, STR("\"x-kubernetes-validations\":")))
         return;
     crd_version_compile(&v);
-    walk(e, path, &v, v.root, v.openapi, v.rules ? v.rules->root : NULL);
+    walk(&w, path, v.root, v.openapi, v.rules ? v.rules->root : NULL);
     if (v.rules && !e->n)
         crd_check_rules(e, path, v.rules);
     crd_version_release(&v);

@@ -27,8 +27,8 @@ struct judge {
 
 /* Validates one value against one node, with paths from there; crd_prune_value: without unknown
  * fields. */
-void crd_judge_part(const struct crd_version *v, struct field_errors *e, uint32_t node,
-                    const cJSON *value);
+void crd_judge_part(const struct crd_version *v, struct field_errors *e, struct judge_work *work,
+                    uint32_t node, const cJSON *value);
 void crd_prune_value(const struct crd_version *v, struct arena *a, uint32_t node, cJSON *value);
 /* After the schema: x-kubernetes-embedded-resource, and lists that are sets or maps. */
 void crd_judge_embedded(struct judge *j, const cJSON *object);

@@ -480,7 +480,7 @@ static int by_place(const struct err_cause *a, const struct err_cause *b)
 }
 
 void crd_check_schema(struct field_errors *e, const struct field_path *path, const cJSON *schema,
-                      bool has_status, bool is_stored)
+                      bool has_status, struct crd_effort *effort)
 {
     struct field_errors root, structure, own; /* limits are of this schema, not of the whole CRD */
     struct checker c = {.structure = &structure, .e = &own};
@@ -496,8 +496,8 @@ void crd_check_schema(struct field_errors *e, const struct field_path *path, con
     check(&c, path, schema, &top);
     if (!root.n && !structure.n && !own.n)
         check_complete(&structure, path, schema, path, schema, 0);
-    if (!root.n && !structure.n && !own.n && !is_stored)
-        crd_check_compiled(&own, path, schema);
+    if (!root.n && !structure.n && !own.n && effort)
+        crd_check_compiled(&own, path, schema, effort);
     LL_SORT(structure.first, by_place);
     structure.last = &structure.first;
     while (*structure.last)

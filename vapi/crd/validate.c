@@ -492,11 +492,10 @@ static void judge(struct judge *j, uint32_t node, const cJSON *value, const cJSO
         judge_members(j, node, value, old, path);
 }
 
-void crd_judge_part(const struct crd_version *v, struct field_errors *e, uint32_t node,
-                    const cJSON *value)
+void crd_judge_part(const struct crd_version *v, struct field_errors *e, struct judge_work *work,
+                    uint32_t node, const cJSON *value)
 {
-    struct judge_work work = {.steps = JUDGE_STEPS, .pattern = PATTERN_BUDGET};
-    struct judge j = {.v = v, .errors = e, .arena = e->arena, .work = &work};
+    struct judge j = {.v = v, .errors = e, .arena = e->arena, .work = work};
 
     judge(&j, node, value, NULL, NULL);
     tell_spent(&j);

@@ -46,10 +46,11 @@ static void check_judged(const char *schema, const char *object, const char *old
 static void check_written(const char *schema, const char *want, int line)
 {
     struct arena *a = arena_new(0);
+    struct crd_effort effort = crd_effort_new();
     struct field_errors e;
 
     field_errors_init(&e, a);
-    crd_check_schema(&e, FIELD(NULL, "s"), parse_quoted(a, schema), false, false);
+    crd_check_schema(&e, FIELD(NULL, "s"), parse_quoted(a, schema), false, &effort);
     check_str(e.first
                   ? arena_printf(a, "%.*s: %.*s", STR_F(e.first->field), STR_F(e.first->message))
                   : STR(""),
@@ -235,11 +236,45 @@ static void test_size(void **state)
     arena_free(a);
 }
 
+/* All defaults of a CRD have one budget. */
+static void test_many_defaults(void **state)
+{
+    struct arena *a = arena_new(0);
+    const char *list = with_list(a, "", 300, "").p;
+    struct buf schema = BUF_INIT(0);
+
+    (void)state;
+    buf_addc(&schema, "{'type':'object','properties':{'a':{'type':'string'}");
+    for (int i = 0; i < 40; i++)
+        buf_printf(&schema,
+                   ",'p%d':{'type':'array','items':{'type':'integer'}," RULE(
+                       "self.all(x, self.all(y, x + y > 0))") ",'default':%s}",
+                   i, list);
+    buf_addc(&schema, "}}");
+    written(arena_cstr(a, buf_str(&schema)),
+            "s.properties[p10].default: Invalid value: \"array\": validation failed due to running "
+            "out of cost budget, no further validation rules will be run");
+    buf_fini(&schema);
+    schema = (struct buf)BUF_INIT(0);
+    buf_addc(&schema, "{'type':'object','properties':{'a':{'type':'string'}");
+    for (int i = 0; i < 40; i++)
+        buf_printf(&schema,
+                   ",'p%d':{'type':'array','default':%s,'items':{'type':'integer','enum':%s}}", i,
+                   list, with_list(a, "", 1000, "").p);
+    buf_addc(&schema, "}}");
+    written(arena_cstr(a, buf_str(&schema)),
+            "s.properties[p13].default[95]: Forbidden: validating it against its schema would "
+            "take too long");
+    buf_fini(&schema);
+    arena_free(a);
+}
+
 /* As many properties as an object may have. A search among all of them for each would not end. */
 static void test_many_fields(void **state)
 {
     struct arena *a = arena_new(0);
     struct buf schema = BUF_INIT(0);
+    struct crd_effort effort = crd_effort_new();
     cJSON *properties, *tree;
     struct field_errors e;
 
@@ -250,12 +285,12 @@ static void test_many_fields(void **state)
     buf_addc(&schema, "}}");
     tree = parse_quoted(a, arena_cstr(a, buf_str(&schema)));
     field_errors_init(&e, a);
-    crd_check_schema(&e, FIELD(NULL, "s"), tree, false, false);
+    crd_check_schema(&e, FIELD(NULL, "s"), tree, false, &effort);
     assert_int_equal(e.n, 0);
     properties = json_get(tree, "properties");
     json_set(a, json_ensure_object(a, properties, "more"), "type",
              json_new_string(a, STR("string")));
-    crd_check_schema(&e, FIELD(NULL, "s"), tree, false, false);
+    crd_check_schema(&e, FIELD(NULL, "s"), tree, false, &effort);
     assert_int_equal(e.n, 1);
     check_str(e.first->message, "Forbidden: the schema is too deep or too large", __FILE__,
               __LINE__);
@@ -269,7 +304,7 @@ int main(void)
         cmocka_unit_test(test_stored_broken),   cmocka_unit_test(test_changes),
         cmocka_unit_test(test_budgets),         cmocka_unit_test(test_many_errors),
         cmocka_unit_test(test_nothing_is_free), cmocka_unit_test(test_size),
-        cmocka_unit_test(test_many_fields),
+        cmocka_unit_test(test_many_defaults),   cmocka_unit_test(test_many_fields),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
