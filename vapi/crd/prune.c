@@ -169,26 +169,31 @@ static bool is_wrong_null(const struct crd_version *v, uint32_t node, const cJSO
     return node && json_is_null(value) && !(crd_version_rules(v, node)->flags & RULE_NULLABLE);
 }
 
-static void fill_members(const struct filler *filler, uint32_t node, cJSON *object)
+/* An object may have as many defaults as a schema has fields. */
+static void add_members(const struct filler *filler, uint32_t node, cJSON *object)
 {
     const struct crd_version *v = filler->v;
-    struct arena *a = filler->a;
-    cJSON *next;
     const struct schema_node *n = schema_node(&v->schema, node);
     uint32_t count = n->kind == SCHEMA_OBJECT ? n->n_fields : 0;
+    struct lookup given = crd_lookup(object);
 
     for (uint32_t i = n->first_field; i < n->first_field + count; i++) {
         const struct schema_field *f = &v->schema.fields[i];
+        const char *name = schema_text(&v->schema, f->name);
 
-        if (f->flags & FIELD_HAS_DEFAULT) {
-            const char *name = schema_text(&v->schema, f->name);
-
-            if (!json_get(object, name))
-                json_set(a, object, name,
-                         json_copy(a, crd_version_rules(v, f->node)->default_value));
-        }
+        if (f->flags & FIELD_HAS_DEFAULT && !crd_look_up(&given, str_c(name)))
+            json_add(object, arena_cstr(filler->a, str_c(name)),
+                     json_copy(filler->a, crd_version_rules(v, f->node)->default_value));
     }
+    crd_lookup_end(&given);
+}
 
+static void fill_members(const struct filler *filler, uint32_t node, cJSON *object)
+{
+    const struct crd_version *v = filler->v;
+    cJSON *next, *with;
+
+    add_members(filler, node, object);
     for (cJSON *member = json_first(object); member; member = next) {
         uint32_t child = schema_child(&v->schema, node, str_c(member->string));
 
@@ -201,7 +206,9 @@ static void fill_members(const struct filler *filler, uint32_t node, cJSON *obje
                     json_detach(object, member);
                 continue;
             }
-            member = json_set(a, object, member->string, json_copy(a, otherwise));
+            with = json_copy(filler->a, otherwise);
+            json_replace(object, member, with);
+            member = with;
         }
         fill(filler, child, member);
     }
@@ -254,7 +261,7 @@ static void set_defaults(const struct filler *f, cJSON *object)
 
 void crd_default(const struct crd_version *v, struct arena *a, cJSON *object)
 {
-    set_defaults(&(struct filler){.v = v, .a = a, .most = SIZE_MAX}, object);
+    set_defaults(&(struct filler){.v = v, .a = a, .most = arena_used(a) + MOST_DEFAULTS}, object);
 }
 
 bool crd_default_written(const struct crd_version *v, struct arena *a, cJSON *object, bool applied)

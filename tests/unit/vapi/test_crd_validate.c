@@ -446,9 +446,47 @@ static void test_defaults_are_bounded(void **state)
     before = arena_used(a);
     assert_false(crd_default_written(v, a, tree, false));
     assert_true(arena_used(a) - before < (size_t)66 << 20);
+    assert_int_equal(json_parse(a, buf_str(&b), &tree, NULL), 0); /* stored before it had them */
+    before = arena_used(a);
+    crd_default(v, a, tree);
+    assert_true(arena_used(a) - before < (size_t)66 << 20);
+    assert_int_equal(json_str_at(json_first(json_get(tree, "spec")), "x").n, 1000);
     tree = parse_quoted(a, "{'spec':[{},{}]}");
     assert_true(crd_default_written(v, a, tree, true));
     assert_int_equal(json_str_at(json_at(json_get(tree, "spec"), 1), "x").n, 1000);
+    buf_fini(&s);
+    buf_fini(&b);
+    crd_version_drop(v);
+    arena_free(a);
+}
+
+/* One object may lack as many fields as a schema has, or have as many nulls as fit. A search among
+ * all of them for each would not end. */
+static void test_many_defaults(void **state)
+{
+    struct arena *a = arena_new(0);
+    struct buf s = BUF_INIT(0), b = BUF_INIT(0);
+    enum { FIELDS = 60000, NULLS = 100000 };
+    struct crd_version *v;
+    cJSON *tree;
+
+    (void)state;
+    buf_addc(&s, "{'type':'object','properties':{'m':{'type':'object','additionalProperties':"
+                 "{'type':'string','default':'y'}}");
+    for (int i = 0; i < FIELDS; i++)
+        buf_printf(&s, ",'p%d':{'type':'string','default':''}", i);
+    buf_addc(&s, "}}");
+    buf_addc(&b, "{'p7':'x','m':{'a':'x'");
+    for (int i = 0; i < NULLS; i++)
+        buf_printf(&b, ",'a%d':null", i);
+    buf_addc(&b, "}}");
+    v = crd_version_of(parse_quoted(a, arena_cstr(a, buf_str(&s))));
+    tree = parse_quoted(a, arena_cstr(a, buf_str(&b)));
+    crd_default(v, a, tree);
+    assert_int_equal(json_count(tree), FIELDS + 1);
+    assert_true(str_eqc(json_str_at(tree, "p7"), "x"));
+    assert_int_equal(json_count(json_get(tree, "m")), NULLS + 1);
+    assert_true(str_eqc(json_str_at(tree, "m.a99"), "y"));
     buf_fini(&s);
     buf_fini(&b);
     crd_version_drop(v);
@@ -508,6 +546,7 @@ int main(void)
         cmocka_unit_test(test_large_alternatives),
         cmocka_unit_test(test_large_enums),
         cmocka_unit_test(test_defaults_are_bounded),
+        cmocka_unit_test(test_many_defaults),
         cmocka_unit_test(test_plain_numbers),
         cmocka_unit_test(test_closed),
         cmocka_unit_test(test_root_names),
