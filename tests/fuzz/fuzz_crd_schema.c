@@ -19,7 +19,7 @@ static struct crd_version *version_of(struct arena *a, const cJSON *schema)
     json_set_bool(a, version, "storage", true);
     json_set_str(a, json_ensure_object(a, spec, "names"), "kind", STR("A"));
     json_set(a, json_ensure_object(a, version, "schema"), "openAPIV3Schema", json_copy(a, schema));
-    return crd_version_new(crd, version);
+    return crd_version_new(crd, version, NULL);
 }
 
 static void judge_twice(struct arena *a, const struct crd_version *v, cJSON *object)

@@ -183,7 +183,7 @@ static cJSON *definition(struct arena *a, const struct shape *shape)
 static struct crd_version *serve(struct vapi *api, struct arena *a, const struct shape *shape)
 {
     cJSON *crd = definition(a, shape);
-    struct crd_version *v = crd_version_new(crd, json_first(json_path(crd, "spec.versions")));
+    struct crd_version *v = crd_version_new(crd, json_first(json_path(crd, "spec.versions")), NULL);
     struct err err;
 
     err_init(&err, a);

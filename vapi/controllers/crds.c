@@ -57,10 +57,20 @@ static void take_down(struct crds *x, struct served *s)
     mem_free(s);
 }
 
+/* One that has the schema objects are stored with. */
+static const struct crd_version *sibling_of(const struct served *s)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        if (s->versions[i]->stored)
+            return s->versions[i];
+    }
+    return NULL;
+}
+
 static int put_up_version(struct crds *x, struct served *s, const cJSON *crd, const cJSON *version,
                           struct err *err)
 {
-    struct crd_version *v = crd_version_new(crd, version);
+    struct crd_version *v = crd_version_new(crd, version, sibling_of(s));
 
     if (registry_add(vapi_registry(x->api), v->resource, err)) {
         mem_free(v->resource);

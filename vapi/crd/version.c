@@ -156,16 +156,31 @@ static void read_schema(struct crd_version *v, const cJSON *crd, const cJSON *ve
     v->has_defaults = str_contains(text, STR("\"default\":"));
 }
 
-static void read_stored(struct crd_version *v, const cJSON *crd, const cJSON *version)
+static struct crd_version *stored_new(const cJSON *crd, const cJSON *storage)
 {
+    struct arena *a = arena_new(0);
+    struct crd_version *v = ARENA_NEW(a, struct crd_version);
+
+    *v = (struct crd_version){.magic = CRD_VERSION_MAGIC, .arena = a};
+    read_schema(v, crd, storage);
+    return v;
+}
+
+/* A CRD may have dozens of versions, and megabytes of schema to store them with. */
+static void read_stored(struct crd_version *v, const cJSON *crd, const cJSON *version,
+                        const struct crd_version *sibling)
+{
+    const cJSON *storage = NULL;
+
     json_each(other, json_path(crd, "spec.versions"))
     {
-        if (other == version || !json_true(json_get(other, "storage")))
-            continue;
-        v->stored = ARENA_NEW(v->arena, struct crd_version);
-        *v->stored = (struct crd_version){.magic = CRD_VERSION_MAGIC, .arena = v->arena};
-        read_schema(v->stored, crd, other);
+        if (json_true(json_get(other, "storage")))
+            storage = other;
     }
+    if (!storage || storage == version)
+        return;
+    v->stored = sibling && sibling->stored ? sibling->stored : stored_new(crd, storage);
+    v->stored->references++;
 }
 
 /* The best version to use instead: served, not deprecated, and preferred to this one. */
@@ -201,7 +216,8 @@ static struct str read_deprecation(struct crd_version *v, const cJSON *crd, cons
                         STR_F(r->kind));
 }
 
-struct crd_version *crd_version_new(const cJSON *crd, const cJSON *version)
+struct crd_version *crd_version_new(const cJSON *crd, const cJSON *version,
+                                    const struct crd_version *sibling)
 {
     struct arena *a = arena_new(0);
     struct crd_version *v = ARENA_NEW(a, struct crd_version);
@@ -218,7 +234,7 @@ struct crd_version *crd_version_new(const cJSON *crd, const cJSON *version)
     r->skip = (unsigned)(sizeof("{\"kind\":\"\",\"apiVersion\":\"\",") - 1 + r->kind.n +
                          r->storage_version.n);
     read_schema(v, crd, version);
-    read_stored(v, crd, version);
+    read_stored(v, crd, version, sibling);
     v->changed = json_i64_at(crd, "metadata.generation", 1) > 1;
     read_columns(v, json_get(version, "additionalPrinterColumns"));
     read_subresources(v, json_get(version, "subresources"));
@@ -235,14 +251,14 @@ static void schema_free(struct crd_version *v)
 {
     crd_version_release(v);
     v->magic = 0;
+    arena_free(v->arena);
 }
 
 void crd_version_free(void *ctx)
 {
     struct crd_version *v = ctx;
 
-    if (v->stored)
+    if (v->stored && !--v->stored->references)
         schema_free(v->stored);
     schema_free(v);
-    arena_free(v->arena);
 }

@@ -80,8 +80,10 @@ struct crd_version {
     struct pattern *patterns; /* all, chained */
     cJSON *openapi;           /* tree of schema_text, in `compiled` */
     struct crd_rules *rules;  /* x-kubernetes-validations, in `compiled`; NULL: there are none */
-    /* The schema objects are stored with, without a resource; NULL: this one. */
+    /* The schema objects are stored with, without a resource; NULL: this one. All versions of a CRD
+     * share it. */
     struct crd_version *stored;
+    unsigned references; /* of what others have as `stored` */
 };
 
 #define CRD_VERSION_MAGIC 0x63726476u

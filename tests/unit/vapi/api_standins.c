@@ -78,7 +78,8 @@ bool auth_authorize(struct auth *auth, struct arena *a, const struct user *u,
 }
 
 /* The kinds of pools: a name and nothing else. */
-struct crd_version *crd_version_new(const cJSON *crd, const cJSON *version)
+struct crd_version *crd_version_new(const cJSON *crd, const cJSON *version,
+                                    const struct crd_version *sibling)
 {
     const cJSON *names = json_path(crd, "spec.names");
     struct arena *a = arena_new(0);
@@ -86,6 +87,7 @@ struct crd_version *crd_version_new(const cJSON *crd, const cJSON *version)
     struct resource *r = NEW(struct resource);
 
     (void)version;
+    (void)sibling;
     *v = (struct crd_version){.arena = a, .resource = r};
     *r = (struct resource){
         .group = arena_str(a, json_str_at(crd, "spec.group")),

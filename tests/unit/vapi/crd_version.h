@@ -21,7 +21,7 @@ static inline struct crd_version *crd_version_of(const cJSON *schema)
     cJSON *version = json_first(json_path(crd, "spec.versions"));
 
     json_set(a, json_ensure_object(a, version, "schema"), "openAPIV3Schema", json_copy(a, schema));
-    struct crd_version *v = crd_version_new(crd, version);
+    struct crd_version *v = crd_version_new(crd, version, NULL);
     arena_free(a);
     return v;
 }

@@ -493,6 +493,35 @@ static void test_many_defaults(void **state)
     arena_free(a);
 }
 
+/* All versions of a CRD share the schema of the one objects are stored with. */
+static void test_stored_is_shared(void **state)
+{
+    struct arena *a = arena_new(0);
+    const cJSON *crd = parse_quoted(
+        a, "{'spec':{'group':'a.b','names':{'plural':'as','kind':'A'},'versions':["
+           "{'name':'v1','schema':{'openAPIV3Schema':{'type':'object'}}},"
+           "{'name':'v2','storage':true,'schema':{'openAPIV3Schema':{'type':'object','properties':"
+           "{'x':{'type':'string','default':'y'}}}}},"
+           "{'name':'v3','schema':{'openAPIV3Schema':{'type':'object'}}}]}}");
+    const cJSON *versions = json_path(crd, "spec.versions");
+    struct crd_version *v1 = crd_version_new(crd, json_at(versions, 0), NULL),
+                       *v2 = crd_version_new(crd, json_at(versions, 1), v1),
+                       *v3 = crd_version_new(crd, json_at(versions, 2), v1);
+    cJSON *tree = parse_quoted(a, "{'apiVersion':'a.b/v2'}");
+
+    (void)state;
+    assert_non_null(v1->stored);
+    assert_null(v2->stored);
+    assert_ptr_equal(v3->stored, v1->stored);
+    crd_version_drop(v1);
+    crd_from_stored(v3, a, tree);
+    assert_null(json_get(tree, "x"));
+    assert_non_null(v3->stored->compiled);
+    crd_version_drop(v2);
+    crd_version_drop(v3);
+    arena_free(a);
+}
+
 /* A Go client that knows an integer cannot read 7.0: numbers are stored as Go prints them. */
 static void test_plain_numbers(void **state)
 {
@@ -547,6 +576,7 @@ int main(void)
         cmocka_unit_test(test_large_enums),
         cmocka_unit_test(test_defaults_are_bounded),
         cmocka_unit_test(test_many_defaults),
+        cmocka_unit_test(test_stored_is_shared),
         cmocka_unit_test(test_plain_numbers),
         cmocka_unit_test(test_closed),
         cmocka_unit_test(test_root_names),
