@@ -110,6 +110,7 @@ static void print_answer(struct explain *e, const cJSON *object, const cJSON *an
     struct str refusal = json_str(json_get(answer, "refusal"));
     struct str verdict = json_str(json_get(answer, "verdict"));
     struct str without = json_str(json_get(answer, "without"));
+    struct str price = json_str(json_get(answer, "price"));
 
     printf("%s%.*s %.*s/%.*s", e->printed++ ? "\n" : "", STR_F(json_str(json_get(object, "kind"))),
            STR_F(json_str_at(object, "metadata.namespace")),
@@ -128,6 +129,8 @@ static void print_answer(struct explain *e, const cJSON *object, const cJSON *an
         printf("left out: %.*s\n", STR_F(json_str(sentence)));
     }
     print_pool(json_get(answer, "pool"));
+    if (price.n)
+        printf("price: %.*s\n", STR_F(price));
     print_queue(json_get(answer, "queue"));
     if (refusal.n)
         printf("the virtual cluster refuses it: %.*s\n", STR_F(refusal));

@@ -161,6 +161,26 @@ static void show_pool(struct explain *e, const struct pool_choice *choice)
         json_set_str(a, json_ensure_object(a, e->answer, "queue"), "name", b->pool->queue);
 }
 
+/* Of a workload all of its pods. */
+static void show_price(struct explain *e, const struct pool_choice *choice)
+{
+    struct ledger *ledger = e->syncer->ledger;
+    struct pool_price_facts facts = {0};
+    struct rational used = RATIONAL_ZERO;
+    struct str text;
+
+    if (choice->binding)
+        used = sync_ledger_used(ledger, choice->binding->pool);
+    if (!str_eqc(e->resource->kind, "Pod"))
+        facts = (struct pool_price_facts){.kind = e->resource->kind,
+                                          .copies = vapi_template_copies(e->object)};
+    else if (!sync_ledger_charged(ledger, sync_uid(e->subject)).n)
+        facts.used = &used;
+    text = pool_price(e->arena, choice, &facts);
+    if (text.n)
+        json_set_str(e->arena, e->answer, "price", text);
+}
+
 static int translate_pod_down(struct explain *e, struct err *err)
 {
     struct pool_choice choice;
@@ -168,6 +188,7 @@ static int translate_pod_down(struct explain *e, struct err *err)
     if (sync_pod_choose(e->syncer, e->arena, e->subject, &choice, err))
         return -1;
     show_pool(e, &choice);
+    show_price(e, &choice);
     return sync_pod_translate(e->syncer, e->arena, e->subject, &choice, true, &e->host, err);
 }
 

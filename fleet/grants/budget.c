@@ -105,12 +105,19 @@ void fleet_budget_recall(struct arena *a, const cJSON *before, struct budget *re
 
 /* --- what was spent --- */
 
-struct str fleet_budget_currency(const struct budget_facts *facts, struct str pool)
+const struct config_pool *fleet_budget_pool(const struct budget_facts *facts, struct str pool)
 {
     for (size_t i = 0; facts && i < facts->n_pools; i++)
         if (str_eq(facts->pools[i].name, pool) && facts->pools[i].price.n)
-            return facts->pools[i].currency;
-    return STR("");
+            return &facts->pools[i];
+    return NULL;
+}
+
+struct str fleet_budget_currency(const struct budget_facts *facts, struct str pool)
+{
+    const struct config_pool *priced = fleet_budget_pool(facts, pool);
+
+    return priced ? priced->currency : STR("");
 }
 
 /* Rounded down. */

@@ -40,7 +40,9 @@ struct budget_facts {
     int64_t month_us;          /* a time of the month that it is of */
     int64_t now_s;             /* of the present month, by the clock of month.h; or 0 */
 };
-/* The currency of the pool's price; empty: it has none. */
+/* The pool of this name that has a price; NULL: there is none. facts may be NULL. */
+const struct config_pool *fleet_budget_pool(const struct budget_facts *facts, struct str pool);
+/* The currency of its price; empty: it has none. */
 struct str fleet_budget_currency(const struct budget_facts *facts, struct str pool);
 
 /* Of a budget, in the month of now. */

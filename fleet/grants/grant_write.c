@@ -14,6 +14,7 @@
 #include <sublet/vgpu.h>
 
 #include "grant_class.h"
+#include "grant_money.h"
 #include "grant_queue.h"
 
 static struct str text_of(const struct grant_state *s, struct rational gpus)
@@ -166,6 +167,7 @@ static cJSON *pool_copy(struct grant_state *s, const struct grant_row *r)
 
     cJSON *item = p && p->index != SHARE_NO_POOL ? json_copy(s->a, p->item) : NULL;
 
+    grant_metering(s, p, item);
     if (item && grant_is_queued(s, p->index)) /* its own, by its name */
         json_set_str(s->a, json_get(item, "scheduler"), "queueTemplate", grant_queue_name(s, r));
     return item;
@@ -246,21 +248,12 @@ static struct str reason_of(struct grant_state *s, const struct grant_pool *p)
     return phase->maintenance >= GRANT_CORDONED ? STR("maintenance") : STR("");
 }
 
-/* "the budget of 1500.00 USD for 2026-11": the same as long as it is, so that an Event follows from
- * a threshold and not from each cent. */
-static struct str budget_name(struct grant_state *s, const struct grant_row *r)
-{
-    return arena_printf(s->a, "the budget of %.*s %.*s for %.*s",
-                        STR_F(fleet_budget_text(s->a, r->budget.amount)), STR_F(r->spent.currency),
-                        STR_F(r->spent.month));
-}
-
 /* Of one tenant alone, the pool takes no new pods. */
 static cJSON *stopped_by_budget(struct grant_state *s, const struct grant_row *r)
 {
     return json_object(
         s->a, JSON("state", "cordon"),
-        JSON("reason", arena_printf(s->a, "%.*s is spent", STR_F(budget_name(s, r)))),
+        JSON("reason", arena_printf(s->a, "%.*s is spent", STR_F(grant_budget_name(s, r)))),
         JSON("until", time_format_s(s->a, r->spent.next_s)));
 }
 
@@ -297,71 +290,6 @@ static cJSON *pause_of(struct grant_state *s, const struct share_binding *b)
                        JSON("until", time_format_s(s->a, b->paused_until_s)));
 }
 
-/* --- its budget --- */
-
-static void budget_conditions(struct grant_state *s, const struct grant_row *r, cJSON *object)
-{
-    static const char *const effects[] = {
-        "", ": nothing is granted beyond the guarantee until it ends or the amount is raised",
-        ": nothing new is granted until it ends or the amount is raised"};
-    const struct budget_state *now = &r->spent;
-    struct str name;
-
-    if (r->budget.is || r->budget_why.n)
-        set_condition(s, object, "BudgetAccepted", !r->budget_why.n,
-                      r->budget_why.n ? "BudgetRefused" : "Accepted",
-                      r->budget_why.n
-                          ? arena_printf(s->a, "spec.budget is refused, and %s: %.*s",
-                                         r->budget.is ? "the one before it stays in force"
-                                                      : "none is in force, as before it",
-                                         STR_F(str_clip(r->budget_why, 800)))
-                          : STR(""));
-    else
-        condition_remove(object, "BudgetAccepted");
-    if (!r->budget.is) {
-        condition_remove(object, "BudgetWarning");
-        condition_remove(object, "BudgetExceeded");
-        return;
-    }
-    name = budget_name(s, r);
-    set_condition(s, object, "BudgetWarning", now->threshold > 0,
-                  now->threshold ? "BudgetThresholdReached" : "BelowThresholds",
-                  now->threshold
-                      ? arena_printf(s->a, "%u%% of %.*s is spent", now->threshold, STR_F(name))
-                      : STR(""));
-    set_condition(s, object, "BudgetExceeded", now->exceeded,
-                  now->exceeded ? "BudgetExceeded" : "WithinBudget",
-                  now->exceeded ? arena_printf(s->a, "%.*s is spent%s", STR_F(name),
-                                               effects[r->budget.enforcement])
-                                : STR(""));
-}
-
-/* What was spent is written anew with each percent: at rest, and from one percent to
- * the next, nothing is. */
-static cJSON *budget_of(struct grant_state *s, const struct grant_row *r)
-{
-    const cJSON *before = json_path(r->tree, "status.budget");
-    const struct budget_state *now = &r->spent;
-    cJSON *budget;
-
-    if (!r->budget.is)
-        return NULL;
-    budget = json_object(
-        s->a, JSON("month", now->month), JSON("amount", fleet_budget_text(s->a, r->budget.amount)),
-        JSON("currency", now->currency), JSON("spent", fleet_budget_text(s->a, now->spent)),
-        JSON_I64("percent", now->percent),
-        JSON("enforcement", FLEET_BUDGET_ENFORCEMENTS[r->budget.enforcement]),
-        JSON_NONEMPTY("otherCurrency", now->other));
-    if (before && json_i64_at(before, "percent", -1) == now->percent) {
-        cJSON *same = json_copy(s->a, budget);
-
-        json_set_str(s->a, same, "spent", json_str_at(before, "spent"));
-        if (json_equal(same, before))
-            return same;
-    }
-    return budget;
-}
-
 static bool write_binding(struct grant_state *s, size_t i, struct grant_write *ret)
 {
     const struct grant_row *r = &s->rows[i];
@@ -388,13 +316,14 @@ static bool write_binding(struct grant_state *s, size_t i, struct grant_write *r
     set_condition(s, object, "Borrowing", borrows, borrows ? "BeyondGuarantee" : "WithinGuarantee",
                   STR(""));
     reclaim_condition(s, i, grant, reclaim != NULL, object);
-    budget_conditions(s, r, object);
+    grant_budget_conditions(s, r, object);
     bounded_condition(s, r, object);
     status = json_object(
         s->a, JSON("grant", text_of(s, grant)), JSON("pool", pool_copy(s, r)),
         JSON("reclaim", reclaim), JSON_NONEMPTY("lent", lent.num ? text_of(s, lent) : STR("")),
         JSON("lendPause", pause_of(s, b)), JSON("maintenance", maintenance),
-        JSON("budget", budget_of(s, r)), JSON("conditions", json_path(object, "status.conditions")),
+        JSON("budget", grant_budget_status(s, r)),
+        JSON("conditions", json_path(object, "status.conditions")),
         JSON_I64("observedGeneration", json_i64_at(r->tree, "metadata.generation", 0)));
     return put_status(s, r->tree, "GPUBinding", status_path(s, r), status, ret);
 }

@@ -19,6 +19,7 @@ struct config_kubeconfig;
 
 enum config_verdict { VERDICT_OFF, VERDICT_WARN, VERDICT_ENFORCE };
 enum config_tolerations { TOLERATIONS_DROP, TOLERATIONS_REFUSE };
+enum config_prices { PRICES_NEVER, PRICES_DRY_RUN, PRICES_ALWAYS };
 
 /* `authentication.jwt[]`: whose tokens name users, as in kube-apiserver's
  * AuthenticationConfiguration. Strings are empty where nothing was given. */
@@ -57,9 +58,10 @@ struct config {
     enum config_verdict verdict;
     int64_t verdict_timeout_ms;
     enum pod_security_level pod_security;
-    struct str_list labels_allow, annotations_allow; /* keys; "prefix/": all below it */
+    struct str_list labels_allow, annotations_allow; /* keys; with a slash at the end: below it */
     struct str_list labels_up, annotations_up;       /* the same, of what the host writes */
     enum config_tolerations tolerations;             /* what happens to those that no pool grants */
+    enum config_prices price_warnings;               /* when a tenant is warned of what pods cost */
     struct str_list cpu_nodes;       /* "key=value": labels of nodes for pods without devices */
     struct str_list plain_resources; /* extended resources that are no devices */
     struct str_list node_labels;     /* what else of a host node's labels a tenant sees */
@@ -97,8 +99,7 @@ struct config {
     int64_t dcgm_port, dcgm_interval_ms, dcgm_idle_after_ms;
     struct str telemetry_fleet, telemetry_fleet_ca, telemetry_fleet_token; /* URL; files */
     bool lease_force; /* of `sublet serve --force`: no option, since it must not persist */
-    struct str_list
-        storage_classes; /* a PVC may name these; the first is its default; empty: any */
+    struct str_list storage_classes;      /* of PVCs; the first is the default; empty: any */
     const struct config_to_host *to_host; /* config_sync.h; never NULL once loaded */
     const cJSON *manifests;               /* init.manifests: objects with names; NULL: none */
     const struct config_issuer *issuers;  /* authentication.jwt */

@@ -7,7 +7,7 @@
  * longer. What outlives a call keeps the name of a pool.
  *
  *   spec            an item of `bindings:`, and `budget`, which is the fleet's to follow
- *   status.pool     an item of `pools:`, a copy of the GPUPool
+ *   status.pool     an item of `pools:`, a copy of the GPUPool, `metering` as the fleet bills it
  *   status.grant    GPUs that may be held now; none where it is missing
  *   status.reclaim  {gpus, notBefore}: pods that hold more are ended after this time
  *   status.maintenance  {state, reason, until, grace}: why the grant is what it is

@@ -63,6 +63,17 @@ struct str pool_requested(struct arena *a, const struct pool_choice *choice);
  * many fit. together: they start together, or not at all. */
 bool pool_exceeded_by(struct arena *a, const struct pool_choice *choice, int64_t pods,
                       bool together, struct str *ret_text);
+/* What pods of the choice cost an hour by `metering` of the pool, exactly: `pool "a100": 2 GPU cost
+ * 5.00 USD per hour (3 replicas: 15.00)`. Empty: the pool has no price, or they hold nothing of it,
+ * as devices of claims. What is beyond the guarantee is said of a binding of the fleet alone, which
+ * bills it so. */
+struct pool_price_facts {
+    struct str kind;             /* of the workload whose template the pod is; empty: none */
+    int64_t copies;              /* that it wants at once; 0: not known */
+    const struct rational *used; /* of the pool without the pod; NULL: not known */
+};
+struct str pool_price(struct arena *a, const struct pool_choice *choice,
+                      const struct pool_price_facts *facts);
 /* Warnings for the author of a pod that is admitted: tolerations that have no effect. choice is the
  * result of pool_resolve. */
 void pool_warnings(struct arena *a, const struct config *config, const struct pool_choice *choice,

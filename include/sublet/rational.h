@@ -24,3 +24,7 @@ bool rational_mul(struct rational a, struct rational b, struct rational *ret);
 void rational_add_most(struct rational *sum, struct rational more);
 int64_t i64_add_most(int64_t a, int64_t b);
 int rational_cmp(struct rational a, struct rational b);
+/* The product of at most so many factors, none negative, as money: exact whatever its size, rounded
+ * once, half up, to 6 places, of which 2 are always shown: "5.00", "0.357143". */
+#define RATIONAL_FACTORS 4
+struct str rational_money(struct arena *a, const struct rational *factors, size_t n);

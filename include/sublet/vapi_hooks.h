@@ -40,6 +40,8 @@ struct vapi_template {
     struct str kind, name;
     int64_t copies;
 };
+/* The copies of an object: its replicas, or a Job's parallelism. */
+int64_t vapi_template_copies(const cJSON *object);
 
 /* The syncer's part in the API. Any member may be NULL. The syncer registers before
  * vapi_start(). */

@@ -114,6 +114,32 @@ static void on_warning(void *ctx, struct str text)
     w->warn(w->ctx, text);
 }
 
+/* A pod that was stored is part of what is used. */
+static void warn_of_price(struct syncer *s, struct arena *a, const struct pool_choice *choice,
+                          const cJSON *pod, const struct vapi_template *of, struct warned *to)
+{
+    bool created = !of && !json_str_at(pod, "metadata.resourceVersion").n;
+    struct rational used = RATIONAL_ZERO;
+    struct pool_price_facts facts = {0};
+    struct str text;
+
+    if (choice->binding)
+        used = sync_ledger_used(s->ledger, choice->binding->pool);
+    if (created)
+        facts.used = &used;
+    if (of)
+        facts = (struct pool_price_facts){.kind = of->kind, .copies = of->copies};
+    text = pool_price(a, choice, &facts);
+    if (text.n)
+        to->warn(to->ctx, text); /* of nothing that is amiss: not counted */
+}
+
+static bool warns_of_prices(const struct syncer *s, bool dry_run)
+{
+    return s->config->price_warnings == PRICES_ALWAYS ||
+           (dry_run && s->config->price_warnings == PRICES_DRY_RUN);
+}
+
 static int check_pod(void *ctx, struct arena *a, struct str ns, const cJSON *pod,
                      const struct vapi_template *of, bool dry_run,
                      void (*to)(void *to_ctx, struct str text), void *to_ctx, struct err *err)
@@ -144,6 +170,8 @@ static int check_pod(void *ctx, struct arena *a, struct str ns, const cJSON *pod
     if (of && pool_exceeded_by(a, &choice, of->copies, is_gang(&choice, of), &text))
         warn(warn_ctx,
              arena_printf(a, "%.*s \"%.*s\": %.*s", STR_F(of->kind), STR_F(of->name), STR_F(text)));
+    if (warns_of_prices(s, dry_run))
+        warn_of_price(s, a, &choice, pod, of, &warned);
     if (!dry_run)
         return 0;
     pod = named(a, ns, pod);

@@ -64,6 +64,26 @@ def test_a_budget_that_is_spent(host, grants, tenant, pools):  # noqa: F811
     assert ready_of(vc) == 5 and "reclaim" not in grants.status(vc.namespace)
 
 
+def test_the_price_is_that_of_the_fleet(host, grants, tenant, pools):  # noqa: F811
+    """A tenant's dry run has the price by which the ledger bills, whatever the GPUPool says, and knows what is borrowed."""
+    vc = tenant("buyer", config={"fleet": {"bindings": True}}, on=host)
+    metering = {"price": "2.50", "currency": "USD", "per": "GPUHour", "borrowFactor": "0.80"}
+    grants.fleet.write_config(pools=[dict(p, metering=metering) for p in pools["pools"]])
+    grants.bind(vc.namespace, guarantee="2", burst="6", default=True)
+    grants.fleet.start()
+    grants.until(vc.namespace, grant="8")
+    assert grants.status(vc.namespace)["pool"]["metering"] == dict(metering, price="2.5", borrowFactor="0.8")
+
+    def says(gpus):
+        _, _, err = vc.kubectl.run("create", "-f", "-", "--dry-run=server", stdin=json.dumps(pod(f"p{gpus}", gpus)))
+        return [line for line in err.splitlines() if " per hour" in line]
+    within = 'Warning: pool "a100": 2 GPU cost 5.00 USD per hour'
+    eventually(lambda: says(2) == [within], 60, "the price to reach the tenant")
+    assert says(3) == ['Warning: pool "a100": 3 GPU cost 7.00 USD per hour (1 GPU beyond the guarantee, each 2.00)']
+    vc.kubectl.apply(pod("holds", 2))
+    assert says(1) == ['Warning: pool "a100": 1 GPU costs 2.00 USD per hour (1 GPU beyond the guarantee, each 2.00)']
+
+
 def test_a_misspelt_currency_takes_no_guarantee(host, grants, namespace, pools):  # noqa: F811
     """Of an edit the budget alone is refused: the grant stays, the budget before it is in force, and an Event says so."""
     path = f"{bindings_of(namespace)}/a100"

@@ -92,6 +92,59 @@ def test_a_pod_is_explained(tenant, pools, host):
         made["metadata"]["annotations"]["sublet.dev/uid"]
 
 
+def priced(pools, **policy):
+    """The pools with prices, and what the tenant is warned of."""
+    metering = {"price": "2.50", "currency": "USD", "per": "GPUHour", "borrowFactor": "0.8"}
+    return dict(pools, pools=[dict(p, metering=metering) for p in pools["pools"]], policy=policy)
+
+
+def scaled(kind, number, gpus=1):
+    body = gpu_pod()
+    body["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = str(gpus)
+    template = {"metadata": {"labels": {"app": "w"}}, "spec": body["spec"]}
+    if kind == "Job":
+        template["spec"]["restartPolicy"] = "Never"
+        return {"apiVersion": "batch/v1", "kind": kind, "metadata": {"name": "w"},
+                "spec": {"parallelism": number, "completions": number, "template": template}}
+    return {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "w"},
+            "spec": {"replicas": number, "selector": {"matchLabels": {"app": "w"}}, "template": template}}
+
+
+def prices(said):
+    """Of the lines of a client, what things cost."""
+    return [line.removeprefix("Warning: ") for line in said if " per hour" in line]
+
+
+def test_a_dry_run_says_what_it_costs(tenant, pools):
+    """Exactly, of pods and workloads; a write says nothing unless it is to, and a pool without a price never."""
+    vc = tenant("research", priced(pools))
+    k = vc.kubectl
+    assert prices(dry_run(vc, gpu_pod())) == ['pool "shared": 1 GPU costs 2.50 USD per hour']
+    assert prices(dry_run(vc, scaled("Deployment", 3, gpus=2))) == ['pool "shared": 2 GPU cost 5.00 USD per hour (3 replicas: 15.00)']
+    assert prices(dry_run(vc, scaled("Job", 2))) == ['pool "shared": 1 GPU costs 2.50 USD per hour (2 pods: 5.00)']
+    most = scaled("Deployment", 2147483647)
+    assert prices(dry_run(vc, most)) == ['pool "shared": 1 GPU costs 2.50 USD per hour (2147483647 replicas: 5368709117.50)']
+    assert not prices(dry_run(vc, pod()))  # it holds nothing
+
+    code, _, err = k.run("apply", "-f", "-", stdin=json.dumps(scaled("Deployment", 1)))
+    assert code == 0 and not prices(err.splitlines()), err
+    more = scaled("Deployment", 2)
+    assert prices(dry_run(vc, more, how="apply")) == ['pool "shared": 1 GPU costs 2.50 USD per hour (2 replicas: 5.00)']
+
+    code, out, _ = explain(vc, [dict(gpu_pod(), metadata={"name": "one"}), scaled("StatefulSet", 4)])
+    assert [line for line in out.splitlines() if line.startswith("price: ")] == [
+        'price: pool "shared": 1 GPU costs 2.50 USD per hour', 'price: pool "shared": 1 GPU costs 2.50 USD per hour (4 replicas: 10.00)']
+
+    always = tenant("always", priced(pools, priceWarnings="always"))
+    _, _, err = always.kubectl.run("create", "-f", "-", stdin=json.dumps(gpu_pod()))
+    assert prices(err.splitlines()) == ['pool "shared": 1 GPU costs 2.50 USD per hour'], err
+    never = tenant("never", priced(pools, priceWarnings="never"))
+    assert not prices(dry_run(never, gpu_pod()))
+    _, out, _ = explain(never, gpu_pod())
+    assert 'price: pool "shared": 1 GPU costs 2.50 USD per hour' in out.splitlines()
+    assert not prices(dry_run(tenant("free", pools), gpu_pod()))
+
+
 def test_the_verdict_of_both_sides(tenant, pools, host):
     vc = tenant("research", pools)
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none", "namespace": vc.namespace},

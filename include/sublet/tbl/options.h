@@ -162,6 +162,10 @@ OPTION(LIST, annotations_up, "policy.annotations.fromHost", NULL,
 OPTION(ENUM, tolerations, "policy.tolerations", NULL, "SUBLET_POLICY_TOLERATIONS", "drop",
        "drop|refuse",
        "tolerations that the pod's pool does not grant: dropped with a Warning, or a 403")
+OPTION(ENUM, price_warnings, "policy.priceWarnings", NULL, "SUBLET_POLICY_PRICE_WARNINGS", "dryRun",
+       "never|dryRun|always",
+       "Warnings that say what the GPUs of pods cost an hour, where the pool has a price: of writes "
+       "with --dry-run=server, of all, or none")
 OPTION(LIST, cpu_nodes, "policy.cpuNodes", NULL, "SUBLET_POLICY_CPU_NODES", "", "",
        "labels (key=value), all of which nodes for pods without GPUs have; empty: any node of no "
        "pool and without GPUs")

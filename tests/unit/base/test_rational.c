@@ -137,6 +137,51 @@ static void a_sum_that_does_not_fit_is_the_most(void **state)
     assert_true(i64_add_most(3, 4) == 7);
 }
 
+/* Against fractions that were computed by another program, of any size. */
+static void money_is_exact_and_rounded_once(void **state)
+{
+    static const struct {
+        const char *factors[RATIONAL_FACTORS], *text;
+    } cases[] = {
+        {{NULL}, "1.00"},
+        {{"0", "2.50"}, "0.00"},
+        {{"2.50", "2", "3"}, "15.00"},
+        {{"2.50", "1/7"}, "0.357143"},
+        {{"1/3", "3"}, "1.00"}, /* not 0.999999 */
+        {{"0.0000005"}, "0.000001"},
+        {{"0.00000049"}, "0.00"},
+        {{"0.1", "0.125"}, "0.0125"},
+        {{"1999999/2000000"}, "1.00"},
+        {{"9223372036854775807", "2147483647"}, "19807040619342712359383728129.00"},
+        {{"9223372036854775807", "9223372036854775807", "9223372036854775807",
+          "9223372036854775807"},
+         "7237005577332262210834635695349653859421902880380109739573089701262786560001.00"},
+        {{"1/9223372036854775807", "9223372036854775807", "1/9223372036854775807",
+          "9223372036854775807"},
+         "1.00"},
+        {{"9223372036854775807/9223372036854775806", "9223372036854775807",
+          "9223372036854775805/9223372036854775806", "1"},
+         "9223372036854775807.00"},
+        {{"1/9223372036854775807", "1/9223372036854775807", "1/9223372036854775807",
+          "1/9223372036854775807"},
+         "0.00"},
+    };
+    struct arena *a = arena_new(0);
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct rational factors[RATIONAL_FACTORS];
+        size_t n = 0;
+
+        while (n < RATIONAL_FACTORS && cases[i].factors[n]) {
+            factors[n] = of(cases[i].factors[n]);
+            n++;
+        }
+        assert_str(rational_money(a, factors, n), cases[i].text);
+    }
+    arena_free(a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -145,6 +190,7 @@ int main(void)
         cmocka_unit_test(orders),
         cmocka_unit_test(refuses_overflow),
         cmocka_unit_test(a_sum_that_does_not_fit_is_the_most),
+        cmocka_unit_test(money_is_exact_and_rounded_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -245,6 +245,36 @@ static void without_a_price_it_is_refused(void **state)
     arena_free(h.a);
 }
 
+/* The price of a pool reaches its tenants as the ledger bills it, however the file spells it; of a
+ * pool that the file does not price, as its GPUPool has it. */
+static void the_price_reaches_the_tenant(void **state)
+{
+    struct host_of h;
+    struct money m;
+
+    (void)state;
+    begin(&h, 1);
+    json_set(h.a, json_get(h.pool, "spec"), "metering", object(&h, "{'price':'9'}"));
+    bind_team(&h, 0, "{'pool':'a100','guarantee':'4'}");
+    settle(&h);
+    assert_str(status_text(&h, 0, "status.pool.metering"), "{\"price\":\"9\"}");
+    spend(&h, &m, 0);
+    settle(&h);
+    assert_str(status_text(&h, 0, "status.pool.metering"),
+               "{\"price\":\"2.5\",\"currency\":\"USD\",\"per\":\"GPUHour\"}");
+    m.pool.price = STR_NULL;
+    settle(&h);
+    assert_str(status_text(&h, 0, "status.pool.metering"), "{\"price\":\"9\"}");
+    m.pool.price = STR("0002.50");
+    m.pool.borrow_factor = STR("0.80");
+    m.pool.currency = STR("");
+    settle(&h);
+    assert_str(status_text(&h, 0, "status.pool.metering"),
+               "{\"price\":\"2.5\",\"per\":\"GPUHour\",\"borrowFactor\":\"0.8\"}");
+    check_step(&h, "");
+    arena_free(h.a);
+}
+
 /* Of a binding that counts it takes neither the guarantee nor what is borrowed, and the budget that
  * was accepted last stays: a typing error neither stops a team nor lifts what it has spent. */
 static void one_that_makes_no_sense_is_refused_alone(void **state)
@@ -346,6 +376,7 @@ int main(void)
         cmocka_unit_test(a_clock_that_is_set_lifts_nothing),
         cmocka_unit_test(a_stop_ends_nothing),
         cmocka_unit_test(without_a_price_it_is_refused),
+        cmocka_unit_test(the_price_reaches_the_tenant),
         cmocka_unit_test(one_that_makes_no_sense_is_refused_alone),
         cmocka_unit_test(of_one_without_a_budget_nothing_is_in_force),
     };

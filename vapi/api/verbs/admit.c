@@ -49,8 +49,7 @@ static cJSON *pod_of_template(struct call *c, const cJSON *template_, struct str
                        JSON("spec", json_copy(a, json_get(template_, "spec"))));
 }
 
-/* How many pods of its template an object wants at once: its replicas, or a Job's parallelism. */
-static int64_t copies_of(const cJSON *object)
+int64_t vapi_template_copies(const cJSON *object)
 {
     const cJSON *spec = json_get(object, "spec"), *job = json_path(spec, "jobTemplate.spec");
     int64_t parallelism, completions;
@@ -131,7 +130,7 @@ int admit_shape(struct call *c, const cJSON *object, const cJSON *old, struct er
     err_init(&why, c->arena);
     of = (struct vapi_template){.kind = c->resource->kind,
                                 .name = json_str_at(object, "metadata.name"),
-                                .copies = copies_of(object)};
+                                .copies = vapi_template_copies(object)};
     if (h->check_pod(h->ctx, c->arena, c->ns, pod_of_template(c, template_, of.name), &of,
                      c->options.dry_run, on_warning, c, &why))
         call_warn(c, why.message);
