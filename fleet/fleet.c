@@ -417,7 +417,8 @@ static void show_budgets(void *ctx, struct budget_facts *ret)
                                  .n_pools = f->o.config->n_pools,
                                  .month = fleet_month_usage(f->month),
                                  .month_us = fleet_month_us(f->month),
-                                 .now_s = fleet_month_now_s(f->month)};
+                                 .now_s = fleet_month_now_s(f->month),
+                                 .day = fleet_month_day(f->month)};
 }
 
 static void on_granted(void *ctx)

@@ -140,8 +140,8 @@ static int64_t micros_of(struct arena *a, struct exact cost)
 }
 
 /* By the ledger, which has a line for each currency. */
-static void sum_up(struct arena *a, const struct usage *month, struct str tenant, struct str pool,
-                   struct budget_state *ret)
+static int64_t sum_up(struct arena *a, const struct usage *month, struct str tenant,
+                      struct str pool, struct budget_state *ret)
 {
     struct exact sum = EXACT_ZERO;
 
@@ -157,32 +157,60 @@ static void sum_up(struct arena *a, const struct usage *month, struct str tenant
             ret->other = arena_str(a, str_clip(l->currency, BUDGET_CURRENCY));
         }
     }
-    ret->spent = micros_of(a, sum);
+    return micros_of(a, sum);
 }
 
-/* False: it is of another month or currency, or cannot be read. */
-static bool recall(struct arena *a, const cJSON *before, const struct budget_state *now,
-                   int64_t *ret)
+/* 0: it is of another month or currency, or cannot be read. */
+static int64_t recall(struct arena *a, const cJSON *before, const char *member,
+                      const struct budget_state *now)
 {
     struct rational r;
 
     if (!str_eq(json_str_at(before, "month"), now->month) ||
         !str_eq(json_str_at(before, "currency"), now->currency) ||
-        !rational_parse(json_str_at(before, "spent"), &r) || r.num < 0)
-        return false;
-    *ret = micros_of(a, exact_of(r));
-    return true;
+        !rational_parse(json_str_at(before, member), &r) || r.num < 0)
+        return 0;
+    return micros_of(a, exact_of(r));
 }
 
-/* Rounded down; one that does not fit is the most there is. */
-static int64_t forecast_of(int64_t spent, int64_t from_s, int64_t now_s, int64_t until_s)
+/* --- what it will be --- */
+
+/* Spent, and what is left of the month at the rate of the last day: rounded down; one that does not
+ * fit is the most there is. */
+static int64_t forecast_of(int64_t spent, int64_t of_day, const struct usage *day, int64_t until_us)
 {
+    int64_t length = day->until_us - day->from_us, left = until_us - day->until_us;
     __int128 all;
 
-    if (now_s - from_s < BUDGET_FORECAST_S || now_s >= until_s)
+    if (length < BUDGET_RATE_US)
         return 0;
-    all = (__int128)spent * (until_s - from_s) / (now_s - from_s);
+    all = spent + (__int128)of_day * (left > 0 ? left : 0) / length;
     return all < INT64_MAX ? (int64_t)all : INT64_MAX;
+}
+
+/* It moves with each look at the ledger. */
+static bool is_about(int64_t forecast, int64_t before, int64_t amount)
+{
+    __int128 apart = forecast > before ? forecast - before : before - forecast;
+
+    return apart * 100 <= (before > amount ? before : amount);
+}
+
+static void look_ahead(struct arena *a, const struct budget *budget,
+                       const struct budget_facts *facts, struct str tenant, struct str pool,
+                       const cJSON *before, int64_t until_us, struct budget_state *ret)
+{
+    struct budget_state day = {.currency = ret->currency};
+    int64_t shown = recall(a, before, "forecast", ret);
+
+    if (ret->current && facts->day) {
+        day.spent = sum_up(a, facts->day, tenant, pool, &day);
+        ret->forecast = forecast_of(ret->spent, day.spent, facts->day, until_us);
+    }
+    ret->shown = ret->forecast;
+    if (shown && (!ret->current || is_about(ret->forecast, shown, budget->amount)))
+        ret->shown = shown;
+    ret->will_exceed = ret->shown > budget->amount;
 }
 
 static bool is_of_month(const struct budget_facts *facts, int64_t from_us, int64_t until_us)
@@ -207,12 +235,9 @@ void fleet_budget_judge(struct arena *a, const struct budget *budget,
                     : price.n          ? price
                                        : json_str_at(before, "currency");
     ret->current = is_of_month(facts, from_us, until_us);
-    if (ret->current)
-        sum_up(a, facts->month, tenant, pool, ret);
-    else if (!recall(a, before, ret, &ret->spent))
-        ret->spent = 0;
-    if (ret->current)
-        ret->forecast = forecast_of(ret->spent, from_us / 1000000, now_s, ret->next_s);
+    ret->spent =
+        ret->current ? sum_up(a, facts->month, tenant, pool, ret) : recall(a, before, "spent", ret);
+    look_ahead(a, budget, facts, tenant, pool, before, until_us, ret);
     ret->percent = percent_of(ret->spent, budget->amount);
     ret->exceeded = ret->spent >= budget->amount;
     for (size_t i = 0; i < budget->n_warn_at && budget->warn_at[i] <= ret->percent; i++)

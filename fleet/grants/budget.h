@@ -9,10 +9,10 @@
 #include <sublet/fleet_usage.h>
 #include <sublet/json.h>
 
-#define BUDGET_WARNINGS     10    /* thresholds of one */
-#define BUDGET_MOST_PERCENT 1000  /* of a threshold */
-#define BUDGET_CURRENCY     64    /* characters of one */
-#define BUDGET_FORECAST_S   86400 /* of a month, before which nothing is forecast */
+#define BUDGET_WARNINGS     10                  /* thresholds of one */
+#define BUDGET_MOST_PERCENT 1000                /* of a threshold */
+#define BUDGET_CURRENCY     64                  /* characters of one */
+#define BUDGET_RATE_US      INT64_C(3600000000) /* on record, before which nothing is forecast */
 
 /* What follows once it is exceeded. WARN: nothing; QUEUE: nothing beyond the guarantee; STOP:
  * nothing new. */
@@ -39,6 +39,7 @@ struct budget_facts {
     const struct usage *month; /* by tenant and pool; NULL: the ledger was not read yet */
     int64_t month_us;          /* a time of the month that it is of */
     int64_t now_s;             /* of the present month, by the clock of month.h; or 0 */
+    const struct usage *day;   /* of the 24 hours before, by tenant and pool; or NULL */
 };
 /* The pool of this name that has a price; NULL: there is none. facts may be NULL. */
 const struct config_pool *fleet_budget_pool(const struct budget_facts *facts, struct str pool);
@@ -52,10 +53,11 @@ struct budget_state {
     struct str currency;
     bool current;     /* the ledger says so; else it is the least that was on record before */
     int64_t spent;    /* at least 0 */
-    int64_t forecast; /* of the whole month at its rate until now; 0: it is too early to say */
+    int64_t forecast; /* of the whole month at the rate of the last 24 hours; 0: not known */
+    int64_t shown;    /* the same, as it stays until it is another one by a hundredth */
     int64_t percent;
-    unsigned threshold; /* the greatest of warn_at that is reached; 0: none is */
-    bool exceeded;
+    unsigned threshold;         /* the greatest of warn_at that is reached; 0: none is */
+    bool exceeded, will_exceed; /* by the forecast that is shown */
     struct str other; /* a currency in which it cost something this month as well; or empty */
 };
 /* before: `status.budget` of the object, by which a process that starts goes on. */

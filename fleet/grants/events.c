@@ -46,6 +46,8 @@ static const struct rule {
     {"GPUBinding", "BudgetWarning", "False", NULL, NULL, NULL},
     {"GPUBinding", "BudgetExceeded", "False", NULL, "WithinBudget",
      "less than the budget is spent"},
+    {"GPUBinding", "BudgetForecastExceeded", "False", NULL, "ForecastWithinBudget",
+     "at the rate of the last 24 hours the month costs no more than the budget"},
     {"GPUPool", "Ready", "True", NULL, "Served", "nodes of it have GPUs"},
     {"GPUPool", "Overcommitted", "False", "Overcommitted", "WithinCapacity", "guarantees fit",
      "Refused", "a guarantee does not fit beside older ones: the GPUPool's status says whose"},

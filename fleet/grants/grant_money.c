@@ -71,6 +71,7 @@ void grant_budget_conditions(struct grant_state *s, const struct grant_row *r, c
     if (!r->budget.is) {
         condition_remove(object, "BudgetWarning");
         condition_remove(object, "BudgetExceeded");
+        condition_remove(object, "BudgetForecastExceeded");
         return;
     }
     name = grant_budget_name(s, r);
@@ -84,6 +85,15 @@ void grant_budget_conditions(struct grant_state *s, const struct grant_row *r, c
                   now->exceeded ? arena_printf(s->a, "%.*s is spent%s", STR_F(name),
                                                effects[r->budget.enforcement])
                                 : STR(""));
+    set_condition(s, object, "BudgetForecastExceeded", now->will_exceed,
+                  now->will_exceed ? "ForecastBeyondBudget"
+                  : now->shown     ? "ForecastWithinBudget"
+                                   : "NoForecast",
+                  now->will_exceed ? arena_printf(s->a,
+                                                  "at the rate of the last 24 hours the month "
+                                                  "costs more than %.*s",
+                                                  STR_F(name))
+                                   : STR(""));
 }
 
 /* What was spent is written anew with each percent: at rest, and from one percent to
@@ -100,6 +110,7 @@ cJSON *grant_budget_status(struct grant_state *s, const struct grant_row *r)
         s->a, JSON("month", now->month), JSON("amount", fleet_budget_text(s->a, r->budget.amount)),
         JSON("currency", now->currency), JSON("spent", fleet_budget_text(s->a, now->spent)),
         JSON_I64("percent", now->percent),
+        JSON_NONEMPTY("forecast", now->shown ? fleet_budget_text(s->a, now->shown) : STR("")),
         JSON("enforcement", FLEET_BUDGET_ENFORCEMENTS[r->budget.enforcement]),
         JSON_NONEMPTY("otherCurrency", now->other));
     if (before && json_i64_at(before, "percent", -1) == now->percent) {

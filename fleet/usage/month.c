@@ -15,6 +15,7 @@
 
 #define MONTH_MAGIC 0x6d6f6e74u
 #define PAUSE_MS    60000
+#define DAY_US      INT64_C(86400000000)
 #define MOST_MEMORY ((size_t)192 << 20) /* of records, while they are summed */
 
 /* One computation; the thread has it alone until on_computed(). */
@@ -24,7 +25,7 @@ struct job {
     struct arena *a;     /* of what stays: the result, not the records */
     struct str directory;
     int64_t now_s;
-    struct usage usage;
+    struct usage usage, day;
     bool failed;
     struct err err;
 };
@@ -73,27 +74,41 @@ struct month *fleet_month_free(struct month *m)
     return mem_free(m);
 }
 
-static int compute(struct job *job, struct arena *a)
+static int compute_period(struct job *job, int64_t from_us, int64_t until_us, struct usage *ret)
 {
-    const unsigned columns = 1u << USAGE_TENANT | 1u << USAGE_POOL;
-    struct str month = str_sub(time_format_s(a, job->now_s), 0, 7);
-    struct ledger_usage_request request = {.a = a, .directory = job->directory, .columns = columns};
+    struct arena *a = arena_new(MOST_MEMORY);
+    const struct ledger_usage_request request = {.a = a,
+                                                 .directory = job->directory,
+                                                 .from_us = from_us,
+                                                 .until_us = until_us,
+                                                 .columns = 1u << USAGE_TENANT | 1u << USAGE_POOL};
     struct usage usage;
+    int result = ledger_usage(&request, &usage, &job->err);
 
-    if (report_month(a, month, &request.from_us, &request.until_us, &job->err) ||
-        ledger_usage(&request, &usage, &job->err))
+    if (!result)
+        *ret = fleet_usage_copy(job->a, &usage);
+    arena_free(a);
+    return result;
+}
+
+static int compute(struct job *job)
+{
+    const int64_t now_us = job->now_s * 1000000;
+    struct str month = str_sub(time_format_s(job->a, job->now_s), 0, 7);
+    int64_t from_us, until_us;
+
+    if (report_month(job->a, month, &from_us, &until_us, &job->err) ||
+        compute_period(job, from_us, until_us, &job->usage) ||
+        compute_period(job, now_us - DAY_US, now_us, &job->day))
         return -1;
-    job->usage = fleet_usage_copy(job->a, &usage);
     return 0;
 }
 
 static void work(uv_work_t *work)
 {
     struct job *job = work->data;
-    struct arena *a = arena_new(MOST_MEMORY);
 
-    job->failed = compute(job, a) != 0;
-    arena_free(a);
+    job->failed = compute(job) != 0;
     mem_trim();
 }
 
@@ -157,6 +172,11 @@ void fleet_month_ask(struct month *m)
 const struct usage *fleet_month_usage(const struct month *m)
 {
     return m->last ? &m->last->usage : NULL;
+}
+
+const struct usage *fleet_month_day(const struct month *m)
+{
+    return m->last ? &m->last->day : NULL;
 }
 
 int64_t fleet_month_us(const struct month *m)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: fleet (private)
  *
- * What the present month used and costs until now, out of the ledger: read and computed on a thread
- * of its own, at most once a minute, and only on demand. */
+ * What the present month used and costs until now, and the last day, out of the ledger: read and
+ * computed on a thread of its own, at most once a minute, and only on demand. */
 #pragma once
 
 #include <sublet/clock.h>
@@ -27,6 +27,8 @@ int64_t fleet_month_now_s(struct month *m);
 void fleet_month_ask(struct month *m);
 /* By tenant and pool; NULL: not computed yet. Good until control returns to the loop. */
 const struct usage *fleet_month_usage(const struct month *m);
+/* The same of the 24 hours before, whatever month they are in. */
+const struct usage *fleet_month_day(const struct month *m);
 /* A time of the month that it is of. */
 int64_t fleet_month_us(const struct month *m);
 /* Since one was computed; before that, since this was made. */

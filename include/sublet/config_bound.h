@@ -11,7 +11,7 @@
  *   status.grant    GPUs that may be held now; none where it is missing
  *   status.reclaim  {gpus, notBefore}: pods that hold more are ended after this time
  *   status.maintenance  {state, reason, until, grace}: why the grant is what it is
- *   status.budget   {month, amount, currency, spent, percent, enforcement}: for tenants to read
+ *   status.budget   {month, amount, currency, spent, percent, forecast, enforcement}: for tenants
  */
 #pragma once
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A budget on a real host: a tenant's own process, a fleet with prices, and what follows once the month has cost as much."""
+import datetime
 import json
+import time
 from fractions import Fraction
 
 from testenv import eventually
@@ -17,7 +19,12 @@ def priced(grants, pools, price):  # noqa: F811
 def reported(grants, tenant):  # noqa: F811
     """What `sublet report` says that the tenant's pods cost this month."""
     lines = [x for x in grants.fleet.report("tenant,pool,month")["lines"] if x.get("tenant") == tenant and x.get("pool") == "a100"]
-    return Fraction(lines[-1]["costExact"])
+    return Fraction(lines[-1]["costExact"]) if lines else Fraction(0)
+
+
+def is_running(grants, tenant):  # noqa: F811
+    """Does the ledger say that some of its pods have not ended?"""
+    return any(x.get("tenant") == tenant and x.get("reason") == "Running" for x in grants.fleet.report("tenant,pool,reason")["lines"])
 
 
 def test_a_budget_that_is_spent(host, grants, tenant, pools):  # noqa: F811
@@ -62,6 +69,63 @@ def test_a_budget_that_is_spent(host, grants, tenant, pools):  # noqa: F811
     refusal = k.fails("create", "-f", "-", stdin=json.dumps(pod("more", 1)))
     assert "PoolUnavailable" in refusal and "the budget of 1.00 USD for 20" in refusal, refusal
     assert ready_of(vc) == 5 and "reclaim" not in grants.status(vc.namespace)
+
+
+def left_of_month():
+    """Seconds."""
+    now = datetime.datetime.now(datetime.timezone.utc)
+    following = (now.replace(day=1) + datetime.timedelta(days=32)).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    return Fraction((following - now).total_seconds())
+
+
+def test_a_budget_that_will_be_spent(host, grants, tenant, pools):  # noqa: F811
+    """What the month will have cost is said before it did: spent, and the rate of what is on record of a day until its end."""
+    vc = tenant("planner", config={"fleet": {"bindings": True}}, on=host)
+    path, k = f"{bindings_of(vc.namespace)}/a100", vc.kubectl
+    priced(grants, pools, "3600")
+    grants.bind(vc.namespace, guarantee="2", default=True)
+    grants.fleet.start()
+    grants.until(vc.namespace, grant="2")
+    grants.fleet.stop()
+    began = time.time() - 7200
+    grants.fleet.began_earlier(7200)
+    grants.fleet.start()
+    k.apply(workload("Deployment", "work", replicas=2))
+    eventually(lambda: ready_of(vc) == 2, 120, "its pods to run")
+    eventually(lambda: reported(grants, vc.namespace) > 1, 60, "their cost")
+    k("delete", "deployment", "work")
+    eventually(lambda: not is_running(grants, vc.namespace), 60, "its pods to end")
+    spent = reported(grants, vc.namespace)
+
+    def is_forecast(status, reason):
+        is_so = condition(host.api.get(path), "BudgetForecastExceeded")
+        return (is_so["status"], is_so["reason"]) == (status, reason) and is_so
+    most = left_of_month()
+    host.api.patch(path, {"spec": {"budget": {"amount": "1000000000"}}})
+    status = eventually(lambda: (b := grants.status(vc.namespace).get("budget", {})).get("forecast") and b, 120, "the forecast")
+    forecast, elapsed = Fraction(status["forecast"]), Fraction(time.time() - began) + 60
+    assert abs(Fraction(status["spent"]) - spent) < Fraction(1, 1000000), status
+    assert spent * (1 + left_of_month() / elapsed) < forecast < spent * (1 + most / 7140), (spent, status)
+    assert is_forecast("False", "ForecastWithinBudget")
+
+    amount = f"{float((spent + forecast) / 2):.6f}"
+    host.api.patch(path, {"spec": {"budget": {"amount": amount}}})
+    exceeds = eventually(lambda: is_forecast("True", "ForecastBeyondBudget"), 60, "the condition")
+    assert exceeds["message"].startswith("at the rate of the last 24 hours the month costs more than the budget of "), exceeds
+    assert condition(host.api.get(path), "BudgetExceeded")["status"] == "False" and grants.status(vc.namespace)["grant"] == "2"
+    eventually(lambda: any(r == "ForecastBeyondBudget" for _, r, _ in described(host, vc.namespace, "gpubinding", "a100")), 60, "the Event")
+    mine = eventually(lambda: (b := k.json("get", "gpuusage", "a100")["status"].get("budget", {})).get("amount") == amount.rstrip("0") and b,
+                      60, "the tenant's own view")
+    assert Fraction(mine["forecast"]) > Fraction(mine["amount"]) > Fraction(mine["spent"])
+    labels = frozenset({("currency", "USD"), ("pool", "a100"), ("tenant", vc.namespace)})
+    metrics = grants.fleet.metrics()
+    assert metrics["sublet_fleet_budget_forecast_micros"][labels] > metrics["sublet_fleet_budget_amount_micros"][labels]
+
+    grants.fleet.kill()  # one that starts goes on from the status
+    grants.fleet.start()
+    assert is_forecast("True", "ForecastBeyondBudget")
+    host.api.patch(path, {"spec": {"budget": {"amount": "1000000000"}}})
+    eventually(lambda: is_forecast("False", "ForecastWithinBudget"), 60, "a budget that suffices")
 
 
 def test_the_price_is_that_of_the_fleet(host, grants, tenant, pools):  # noqa: F811

@@ -153,7 +153,7 @@ def test_status_is_apart_and_shown(host, gpu_crds, namespace):
     assert "status.grant" in refused(host.api.put, f"{path}/a100/status", made)
     shown = host.kubectl.within(namespace)("get", "gbind", "-o", "wide").splitlines()
     assert shown[0].split() == ["NAME", "POOL", "GUARANTEE", "BURST", "GRANT", "READY", "REASON", "RECLAIM", "NOT-BEFORE", "SPENT",
-                                "BUDGET", "AGE"]
+                                "FORECAST", "BUDGET", "AGE"]
     assert shown[1].split()[:8] == ["a100", "a100", "4", "8", "4", "True", "Granted", "1/7"]
     assert "pool is immutable" in refused(host.api.patch, f"{path}/a100", {"spec": {"pool": "l4"}})
 

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import sqlite3
 import subprocess
 import threading
 import urllib.error
@@ -103,6 +104,11 @@ class Fleet:
 
     def kill(self):
         self.process.kill()
+
+    def began_earlier(self, seconds):
+        """The ledger of a process that was stopped, as if it had begun before; nothing was held then."""
+        with sqlite3.connect(os.path.join(self.store, "ledger.db")) as db:
+            assert db.execute("UPDATE meta SET value = value - ? WHERE key = 'begin'", (seconds * 1000000,)).rowcount == 1
 
     def close(self):
         try:

@@ -70,6 +70,11 @@ static const struct member BUDGET[] = {
     {"spent", "string", "What pods cost since the month began; written with each percent.", NULL,
      false},
     {"percent", "integer", "What of the amount is spent.", NULL, false},
+    {"forecast", "string",
+     "What the whole month costs if pods go on as in the last 24 hours; written when it changes by "
+     "a "
+     "hundredth.",
+     NULL, false},
     {"enforcement", "string",
      "What follows once all of it is spent: Warn is nothing, Queue is nothing beyond the "
      "guarantee, "

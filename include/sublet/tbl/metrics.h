@@ -183,7 +183,8 @@ METRIC(FLEET_BUDGET_SPENT, GAUGE, "sublet_fleet_budget_spent_micros", "currency,
 METRIC(FLEET_BUDGET_AMOUNT, GAUGE, "sublet_fleet_budget_amount_micros", "currency,pool,tenant",
        "The budget of a GPUBinding for a month, in millionths of the currency.")
 METRIC(FLEET_BUDGET_FORECAST, GAUGE, "sublet_fleet_budget_forecast_micros", "currency,pool,tenant",
-       "What the month will cost at its rate until now, in millionths of the currency; absent on its first day.")
+       "What the month will have cost at the rate of the last 24 hours, in millionths of the currency; absent "
+       "until the ledger has an hour on record.")
 METRIC(FLEET_BUDGET_RATIO, GAUGE, "sublet_fleet_budget_ratio", "currency,pool,tenant",
        "What of the budget is spent: 1 is all of it.")
 METRIC(FLEET_BUDGET_THRESHOLD, GAUGE, "sublet_fleet_budget_threshold_percent", "currency,pool,tenant",

@@ -80,26 +80,36 @@ static struct budget budget_of(struct world *w, const char *spec)
     return b;
 }
 
+static struct usage *usage_of(struct world *w, int64_t from_us, int64_t until_us)
+{
+    struct usage *u = ARENA_NEW(w->a, struct usage);
+    const struct ledger_usage_request q = {.a = w->a,
+                                           .directory = str_c(w->directory),
+                                           .from_us = from_us,
+                                           .until_us = until_us,
+                                           .columns = 1u << USAGE_TENANT | 1u << USAGE_POOL};
+
+    DO(ledger_usage(&q, u, &w->err));
+    return u;
+}
+
 /* As month.c reads it. */
 static struct usage *month_of(struct world *w, int64_t now_us)
 {
-    struct usage *u = ARENA_NEW(w->a, struct usage);
-    struct ledger_usage_request q = {.a = w->a,
-                                     .directory = str_c(w->directory),
-                                     .columns = 1u << USAGE_TENANT | 1u << USAGE_POOL};
+    int64_t from_us, until_us;
 
     DO(ledger_set_seen(w->ledger, now_us, &w->err));
     DO(ledger_commit(w->ledger, &w->err));
-    DO(report_month(w->a, str_sub(time_format_us(w->a, now_us), 0, 7), &q.from_us, &q.until_us,
+    DO(report_month(w->a, str_sub(time_format_us(w->a, now_us), 0, 7), &from_us, &until_us,
                     &w->err));
-    DO(ledger_usage(&q, u, &w->err));
-    return u;
+    return usage_of(w, from_us, until_us);
 }
 
 static struct budget_state judge(struct world *w, const char *spec, const struct usage *month,
                                  int64_t month_us, const char *before, int64_t now_us)
 {
-    const struct budget_facts facts = {&w->pool, 1, month, month_us, 0};
+    const struct usage *day = month ? usage_of(w, month_us - DAY, month_us) : NULL;
+    const struct budget_facts facts = {&w->pool, 1, month, month_us, 0, day};
     struct budget b = budget_of(w, spec);
     struct budget_state s;
 
@@ -263,35 +273,108 @@ static void a_new_month_begins_with_nothing(void **state)
     assert_int_equal(s.spent, 2500000);
 }
 
-/* By what the month cost until now; not on its first day, nor without the ledger. */
+/* What is spent, and what is left of the month at the rate of the last 24 hours, whatever month
+ * they are in. */
 static void a_month_is_forecast(void **state)
 {
     static const struct {
         int64_t at, forecast;
     } cases[] = {
-        {OCTOBER + DAY - SECOND, 0},
-        {OCTOBER + DAY, INT64_C(1860000000)},      /* 31 days of 60.00 */
-        {OCTOBER + 10 * DAY, INT64_C(1860000000)}, /* what goes on as it was */
-        {OCTOBER + 31 * DAY - SECOND, INT64_C(1860000000)},
+        {OCTOBER + HOUR, 79895833}, /* 2.50, and 743 hours of 2.50 / 24 */
+        {OCTOBER + DAY, 1860000000},
+        {OCTOBER + 10 * DAY, 1860000000}, /* what goes on as it was */
+        {OCTOBER + 15 * DAY + DAY / 2, 1860000000},
+        {OCTOBER + 16 * DAY, 1380000000},    /* 930.00, and 15 days of 30.00 */
+        {OCTOBER + 17 * DAY, 930000000},     /* what has ended costs no more */
+        {OCTOBER + 31 * DAY - 1, 930000000}, /* nothing is left */
     };
     struct world *w = *state;
     struct budget_state s;
 
     hold(w, "u1", "team-a", 1, 1, OCTOBER); /* 2.50 USD an hour */
+    hold(w, "u2", "team-b", 7, 1, OCTOBER);
     for (size_t i = 0; i < COUNT(cases); i++) {
-        s = judge_now(w, "{\"amount\":\"10\"}", cases[i].at);
+        if (cases[i].at == OCTOBER + 15 * DAY + DAY / 2)
+            DO(ledger_end_hold(w->ledger, STR("u1"), cases[i].at, STR("Succeeded"), false,
+                               &w->err));
+        s = judge_now(w, "{\"amount\":\"1000\"}", cases[i].at);
         assert_int_equal(s.forecast, cases[i].forecast);
+        assert_int_equal(s.shown, cases[i].forecast);
+        assert_int_equal(s.will_exceed, cases[i].forecast > 1000000000);
     }
-    DO(ledger_end_hold(w->ledger, STR("u1"), OCTOBER + 15 * DAY + DAY / 2, STR("Succeeded"), false,
-                       &w->err));
-    s = judge_now(w, "{\"amount\":\"10\"}", OCTOBER + 31 * DAY - DAY);
-    assert_int_equal(s.spent, 930000000);
-    assert_int_equal(s.forecast, 961000000); /* 930.00 of 30 days */
-    s = judge(w, "{\"amount\":\"10\"}", NULL, 0,
-              "{\"month\":\"2026-10\",\"currency\":\"USD\",\"spent\":\"99.00\"}",
+}
+
+/* Nor before an hour is on record, for a ledger that began, and for what costs nothing. */
+static void a_month_is_not_forecast_from_nothing(void **state)
+{
+    struct world *w = *state;
+    struct budget_state s;
+
+    hold(w, "u1", "team-a", 1, 1, BEGIN);
+    assert_int_equal(judge_now(w, "{\"amount\":\"10\"}", BEGIN + HOUR - 1).forecast, 0);
+    s = judge_now(w, "{\"amount\":\"10\"}", BEGIN + HOUR);
+    assert_int_equal(s.forecast, 2500000 + 2500000 * ((OCTOBER - BEGIN) / SECOND - 3600) / 3600);
+    assert_true(s.will_exceed);
+    s = judge_now(w, "{\"amount\":\"10\",\"currency\":\"EUR\"}", BEGIN + HOUR);
+    assert_int_equal(s.forecast, 0);
+    assert_false(s.will_exceed);
+}
+
+/* It is written where it changed by a hundredth; a process that starts goes on from it. */
+static void a_forecast_is_shown_in_steps(void **state)
+{
+#define BEFORE(forecast)                                                                           \
+    "{\"month\":\"2026-10\",\"currency\":\"USD\",\"spent\":\"99.00\",\"forecast\":\"" forecast "\"}"
+    static const struct {
+        const char *before;
+        int64_t shown;
+    } cases[] = {
+        {BEFORE("1860.00"), 1860000000},
+        {BEFORE("1841.50"), 1841500000}, /* a hundredth of the amount */
+        {BEFORE("1841.40"), 1860000000},
+        {BEFORE("1878.70"), 1878700000},
+        {BEFORE("1879.00"), 1860000000},
+        {BEFORE("-1"), 1860000000},
+        {BEFORE("much"), 1860000000},
+        {"{\"month\":\"2026-09\",\"currency\":\"USD\",\"forecast\":\"1860.01\"}", 1860000000},
+        {"{\"month\":\"2026-10\",\"currency\":\"EUR\",\"forecast\":\"1860.01\"}", 1860000000},
+        {"7", 1860000000},
+    };
+    struct world *w = *state;
+    struct usage *month;
+    struct budget_state s;
+
+    hold(w, "u1", "team-a", 1, 1, OCTOBER);
+    month = month_of(w, OCTOBER + 9 * DAY);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        s = judge(w, "{\"amount\":\"1850\"}", month, OCTOBER + 9 * DAY, cases[i].before,
+                  OCTOBER + 9 * DAY);
+        assert_int_equal(s.forecast, 1860000000);
+        assert_int_equal(s.shown, cases[i].shown);
+        assert_int_equal(s.will_exceed, cases[i].shown > 1850000000);
+    }
+    s = judge(w, "{\"amount\":\"200000\"}", month, OCTOBER + 9 * DAY, BEFORE("3859.00"),
               OCTOBER + 9 * DAY);
+    assert_int_equal(s.shown, 3859000000); /* of a large one */
+    s = judge(w, "{\"amount\":\"1850\"}", NULL, 0, BEFORE("1900.00"), OCTOBER + 9 * DAY);
     assert_int_equal(s.spent, 99000000);
     assert_int_equal(s.forecast, 0);
+    assert_int_equal(s.shown, 1900000000);
+    assert_true(s.will_exceed);
+}
+
+/* The dearest GPU that a file can have: the most that there is, and no wrap. */
+static void a_forecast_that_does_not_fit_is_the_most(void **state)
+{
+    struct world *w = *state;
+    struct budget_state s;
+
+    hold(w, "u1", "team-a", 1, 1, OCTOBER);
+    DO(ledger_set_seen(w->ledger, OCTOBER, &w->err));
+    price(w, OCTOBER, (struct rational){INT64_MAX, 1000000}, "USD");
+    s = judge_now(w, "{\"amount\":\"1\"}", OCTOBER + DAY);
+    assert_int_equal(s.forecast, INT64_MAX);
+    assert_true(s.will_exceed);
 }
 
 /* A clock that is ahead by a year has a month without cost; when it is right again, what the month
@@ -361,6 +444,12 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_new_month_begins_with_nothing, world_setup_started,
                                         world_teardown),
         cmocka_unit_test_setup_teardown(a_month_is_forecast, world_setup_started, world_teardown),
+        cmocka_unit_test_setup_teardown(a_month_is_not_forecast_from_nothing, world_setup_started,
+                                        world_teardown),
+        cmocka_unit_test_setup_teardown(a_forecast_is_shown_in_steps, world_setup_started,
+                                        world_teardown),
+        cmocka_unit_test_setup_teardown(a_forecast_that_does_not_fit_is_the_most,
+                                        world_setup_started, world_teardown),
         cmocka_unit_test_setup_teardown(a_clock_that_jumps, world_setup_started, world_teardown),
         cmocka_unit_test_setup_teardown(goes_on_from_the_status, world_setup_started,
                                         world_teardown),

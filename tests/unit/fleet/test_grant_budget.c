@@ -10,6 +10,8 @@ struct money {
     struct config_pool pool;
     struct fleet_usage_line line, *lines[1];
     struct usage month;
+    struct fleet_usage_line line_of_day, *lines_of_day[1];
+    struct usage day;
     struct budget_facts facts;
 };
 
@@ -21,8 +23,22 @@ static void spend(struct host_of *h, struct money *m, int64_t units)
     m->line.values[USAGE_POOL] = STR("a100");
     m->lines[0] = &m->line;
     m->month = (struct usage){.lines = m->lines, .n_lines = 1};
-    m->facts = (struct budget_facts){&m->pool, 1, &m->month, h->now_s * 1000000, 0};
+    m->facts = (struct budget_facts){&m->pool, 1, &m->month, h->now_s * 1000000, 0, NULL};
     h->budgets = &m->facts;
+}
+
+/* The same, with what it cost in the 24 hours before. */
+static void pace(struct host_of *h, struct money *m, int64_t units, int64_t of_day)
+{
+    spend(h, m, units);
+    m->line_of_day = m->line;
+    m->line_of_day.cost = (struct exact){of_day, 1};
+    m->lines_of_day[0] = &m->line_of_day;
+    m->day = (struct usage){.from_us = (h->now_s - 86400) * 1000000,
+                            .until_us = h->now_s * 1000000,
+                            .lines = m->lines_of_day,
+                            .n_lines = 1};
+    m->facts.day = &m->day;
 }
 
 static void edit(struct host_of *h, int tenant, const char *spec)
@@ -72,6 +88,53 @@ static void thresholds_are_conditions(void **state)
     assert_str(condition_text(&h, h.bindings[0], "BudgetExceeded"), "  ");
     assert_str(condition_text(&h, h.bindings[0], "BudgetWarning"), "  ");
     assert_str(status_text(&h, 0, "status.budget"), "-");
+    arena_free(h.a);
+}
+
+/* It is said before the budget is spent, and takes nothing. */
+static void a_forecast_is_a_condition(void **state)
+{
+    const int64_t left = (OCTOBER - NOW) / 86400; /* whole days of the month */
+    struct host_of h;
+    struct money m;
+
+    (void)state;
+    begin(&h, 1);
+    h.now_s = OCTOBER - left * 86400;
+    bind_team(&h, 0, SPEC("Queue", "100"));
+    spend(&h, &m, 40);
+    settle(&h);
+    assert_str(condition_text(&h, h.bindings[0], "BudgetForecastExceeded"), "False NoForecast ");
+    assert_str(status_text(&h, 0, "status.budget.forecast"), "-");
+    pace(&h, &m, 40, 60 / left);
+    settle(&h);
+    assert_str(condition_text(&h, h.bindings[0], "BudgetForecastExceeded"),
+               "False ForecastWithinBudget ");
+    pace(&h, &m, 40, 60);
+    settle(&h);
+    assert_str(condition_text(&h, h.bindings[0], "BudgetForecastExceeded"),
+               "True ForecastBeyondBudget at the rate of the last 24 hours the month costs more "
+               "than the budget of 100.00 USD for 2026-09");
+    assert_str(status_text(&h, 0, "status.budget"),
+               arena_printf(h.a,
+                            "{\"month\":\"2026-09\",\"amount\":\"100.00\",\"currency\":\"USD\","
+                            "\"spent\":\"40.00\",\"percent\":40,\"forecast\":\"%lld.00\","
+                            "\"enforcement\":\"Queue\"}",
+                            (long long)(40 + 60 * left))
+                   .p);
+    assert_str(condition_text(&h, h.bindings[0], "BudgetExceeded"), "False WithinBudget ");
+    assert_int_equal(grant_of(&h, 0), 16);
+    m.line_of_day.cost = (struct exact){601, 10}; /* less than a hundredth: nothing is written */
+    check_step(&h, "");
+    m.facts.month = m.facts.day = NULL; /* a process that starts */
+    check_step(&h, "");
+    pace(&h, &m, 40, 0);
+    settle(&h);
+    assert_str(condition_text(&h, h.bindings[0], "BudgetForecastExceeded"),
+               "False ForecastWithinBudget ");
+    edit(&h, 0, "{'pool':'a100','guarantee':'4','burst':'12'}");
+    settle(&h);
+    assert_str(condition_text(&h, h.bindings[0], "BudgetForecastExceeded"), "  ");
     arena_free(h.a);
 }
 
@@ -370,6 +433,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(thresholds_are_conditions),
+        cmocka_unit_test(a_forecast_is_a_condition),
         cmocka_unit_test(what_is_borrowed_is_taken_back),
         cmocka_unit_test(a_raised_amount_lifts_it),
         cmocka_unit_test(a_new_month_lifts_it),

@@ -275,6 +275,9 @@ static void the_month_is_read_once_a_minute(void **state)
     says(s, "month.lines", 0, "gpuHours", "2.0");
     says(s, "month.lines", 0, "cost", "5.00");
     says(s, "month.lines", 0, "currency", "USD");
+    assert_non_null(fleet_month_day(m)); /* of the last day what is on record: an hour */
+    assert_int_equal(fleet_month_day(m)->until_us - fleet_month_day(m)->from_us, 3600 * SECOND);
+    assert_str(exact_decimal(w->a, fleet_month_day(m)->lines[0]->cost, 2), "5.00");
     t.mono_ms += 59999;
     fleet_month_ask(m);
     uv_run(&t.loop, UV_RUN_DEFAULT);
