@@ -47,8 +47,7 @@ struct config {
     struct str listen_address;    /* "0.0.0.0:8443" */
     struct str_list listen_names; /* further names of the serving certificate */
     int64_t certificate_life_ms;
-    struct str data_dir;       /* store.path */
-    struct str cluster_domain; /* "cluster.local" */
+    struct str data_dir, cluster_domain; /* store.path; "cluster.local" */
     struct str api_address; /* address at which pods reach this API: IP of the host Service; empty:
                                found on the host, or the listen address */
     struct str dns_listen, dns_address;
