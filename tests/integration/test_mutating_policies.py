@@ -140,6 +140,8 @@ CASES = {
     "patch-loop": ([patch('["a", "b"].map(k, JSONPatch{op: "add", path: "/data/" + k, value: k})')], config_map, {}),
     "patch-none": ([patch("object.data.n == '6' ? [JSONPatch{op: \"remove\", path: \"/data\"}] : "
                           "[JSONPatch{op: \"add\", path: \"/data/x\", value: \"y\"}]")], config_map, {}),
+    "patch-to-list": ([patch('[JSONPatch{op: "replace", path: "", value: [1]}]')], config_map, {}),
+    "patch-metadata": ([patch('[JSONPatch{op: "replace", path: "/metadata", value: "x"}]')], config_map, {}),
     "rename": ([patch('[JSONPatch{op: "replace", path: "/metadata/name", value: "other"}]')], config_map, {}),
     "container": ([apply('Object{spec: Object.spec{containers: [Object.spec.containers{name: "b", image: "k"}, '
                          'Object.spec.containers{name: "sidecar", image: "s"}]}}')], pod, {}),

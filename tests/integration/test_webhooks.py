@@ -37,6 +37,7 @@ ANSWERS = {
     "/patch-breaks": patch({"op": "add", "path": "/data", "value": 3}),
     "/patch-invalid": patch({"op": "add", "path": "/data", "value": {"no key!": "x"}}),
     "/patch-test": patch({"op": "test", "path": "/data/a", "value": "other"}),
+    "/patch-to-list": patch({"op": "replace", "path": "", "value": [1]}),
     "/patch-name": patch({"op": "replace", "path": "/metadata/namespace", "value": "other"}),
     "/patch-type": {"allowed": True, "patch": "W10="},
     "/patch-none": {"allowed": True, "patchType": "JSONPatch"},

@@ -27,6 +27,8 @@ int write_decode_hooked(struct call *c, const struct resource *as, cJSON *object
     const char *why;
     int failed;
 
+    if (!json_is_object(object)) /* a JSON patch may replace all of it */
+        return err_set(err, &ERR_INTERNAL, "%.*s", STR_F(body_not_object(c, object)));
     c->resource = as;
     body_set_kind(c, object);
     failed = body_normalise(c, object, err);
