@@ -188,6 +188,36 @@ def test_a_schema_changes_under_watch(crons):
     assert names == ["a", "b"]
 
 
+def nested(depth):
+    value = 1
+    for _ in range(depth):
+        value = {"d": value}
+    return value
+
+
+def test_what_is_stored_can_be_read_after_a_restart(crons):
+    """managedFields nest deeper than what a client sends, and a policy can nest it once more."""
+    admission = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolic"
+    wrap = 'Object{spec: Object.spec{free: {"e": {"e": {"e": {"e": {"e": {"e": {"e": {"e": object.spec.free}}}}}}}}}}'
+    crons.api.post(f"{admission}ies", {"metadata": {"name": "wrap"}, "spec": {
+        "reinvocationPolicy": "Never", "mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": wrap}}],
+        "matchConstraints": {"objectSelector": {"matchLabels": {"wrap": "yes"}}, "resourceRules": [
+            {"apiGroups": ["stable.example.com"], "apiVersions": ["v1"], "operations": ["*"], "resources": ["crontabs"]}]}}})
+    crons.api.post(f"{admission}ybindings", {"metadata": {"name": "wrap"}, "spec": {"policyName": "wrap"}})
+    codes = {}
+    for depth in range(238, 256):
+        for wrapped in ("no", "yes"):
+            body = cron(f"d{depth}-{wrapped}", free=nested(depth))
+            body["metadata"]["labels"] = {"wrap": wrapped}
+            codes[body["metadata"]["name"]] = crons.api.raw("POST", PATH, body)[0]
+    assert {201, 413} <= set(codes.values()) <= {201, 400, 413}, codes
+    crons.process.kill()
+    crons.start()
+    made = {name for name, code in codes.items() if code == 201}
+    assert {o["metadata"]["name"] for o in crons.api.get(PATH)["items"]} == made
+    assert {name: crons.api.raw("GET", f"{PATH}/{name}")[0] for name in made} == {name: 200 for name in made}
+
+
 def test_names_do_not_clash(crons):
     other = crd(plural="cronies", kind="CronTab")
     other["spec"]["names"]["singular"] = "crony"

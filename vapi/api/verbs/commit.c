@@ -142,6 +142,11 @@ static int write_bytes(struct call *c, enum store_op op, const cJSON *tree,
         failed = err_set(err, &ERR_TOO_LARGE,
                          "Request entity too large: the object has %zu bytes, limit is %u", bytes.n,
                          MAX_OBJECT);
+    /* managedFields, patches and policies nest deeper than the body of any request. */
+    else if (op != STORE_DELETE && json_deeper(tree, JSON_LIMITS.depth))
+        failed = err_set(err, &ERR_TOO_LARGE,
+                         "Request entity too large: the object nests deeper than %u levels",
+                         JSON_LIMITS.depth);
     if (!failed && store_write(vapi_store(c->api), &w, err))
         failed = explain(c, w.name, err);
     buf_fini(&bytes);
