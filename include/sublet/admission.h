@@ -10,7 +10,12 @@
 #include <sublet/vapi.h>
 
 struct call;
-enum admission_operation { ADMISSION_CREATE, ADMISSION_UPDATE, ADMISSION_DELETE };
+enum admission_operation {
+    ADMISSION_CREATE,
+    ADMISSION_UPDATE,
+    ADMISSION_DELETE,
+    ADMISSION_CONNECT
+};
 
 struct call_options;
 struct admission_call {
@@ -28,8 +33,9 @@ struct admission_call {
     /* For the audit log; may be NULL. ctx is warn_ctx. */
     void (*annotate)(void *ctx, struct str key, struct str value);
     struct str path_name; /* from the request's path: empty for a POST */
-    /* What a policy sees instead of the object: a Scale. ctx is warn_ctx; NULL: the object. */
-    cJSON *(*view)(void *ctx, const cJSON *object);
+    /* object and old are of the subresource's own kind, whatever the version of the resource: a
+     * Scale, a Binding, the options of a connection. Only plug-ins about such objects run. */
+    bool apart;
     /* Decodes an object that a policy mutated, as a body of resource `as`, and sets defaults; NULL:
      * no policy mutates. In *replaced, the object before the first mutation. */
     int (*decode)(struct call *call, const struct resource *as, cJSON *object, struct err *err);
@@ -42,8 +48,8 @@ int admission_mutate(const struct admission_call *c, cJSON *object, const cJSON 
                      struct err *err) MUST_CHECK;
 int admission_validate(const struct admission_call *c, const cJSON *object, const cJSON *old,
                        struct err *err) MUST_CHECK;
-/* NamespaceLifecycle, and the tenant's policies, of a POST to a subresource (a binding, an
- * eviction, a token): refuses it in a namespace that does not exist or is terminating. */
+/* NamespaceLifecycle alone, after a pause and of what is apart: nothing is created in a namespace
+ * that does not exist or is terminating. */
 int admission_lifecycle(const struct admission_call *c, cJSON *object, struct err *err) MUST_CHECK;
 /* ResourceQuota, exactly: against `latest`, right before the write is passed to the store. */
 int admission_quota(const struct admission_call *c, const cJSON *object, const cJSON *old,

@@ -68,7 +68,11 @@ int auth_check_escalation(struct auth *auth, struct arena *a, const struct user 
 
 /* Handlers of the review kinds and of serviceaccounts/token. */
 void auth_handle_review(struct call *call);
-void auth_handle_token_request(struct call *call);
+/* A token request, in its three steps: defaults, then (admission may have changed it) the checks,
+ * which complete it, then the token. */
+void auth_default_token_request(struct call *call);
+int auth_check_token_request(struct call *call, struct err *err) MUST_CHECK;
+void auth_issue_token(struct call *call);
 /* Issuer discovery (/.well-known/openid-configuration, /openid/v1/jwks): true when path is one of
  * these, and was answered. */
 bool auth_handle_openid(struct call *call, struct str path);

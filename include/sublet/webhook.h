@@ -39,6 +39,7 @@ struct webhook_review {
     cJSON *object; /* in the version of call->resource; NULL: a delete. Mutating hooks change it */
     const cJSON *old; /* likewise; NULL: a create */
     bool unnamed;     /* the server generated the object's name: the client gave none */
+    bool apart;       /* as in struct admission_call */
 };
 /* err NULL: admitted; changed: *object is another one, valid and with defaults. */
 typedef void (*webhook_done)(void *ctx, cJSON *object, bool changed, const struct err *err);

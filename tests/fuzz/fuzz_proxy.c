@@ -76,7 +76,7 @@ static void try_options(struct arena *a, struct str query, const char *name)
                         .ns = STR("default"),
                         .name = STR("web")};
     struct proxy_request r = {.arena = a};
-    cJSON *pod = NULL;
+    cJSON *pod = NULL, *connection = NULL;
     struct err err;
 
     resource.group = STR("");
@@ -85,7 +85,8 @@ static void try_options(struct arena *a, struct str query, const char *name)
                        &pod, &err));
     assert(!proxy_read_target(&call, &r, &err));
     r.object = pod;
-    if (proxy_read_options(&call, &r, &err)) {
+    if ((r.kind != PROXY_LOG && proxy_connect_options(&call, &r, &connection, &err)) ||
+        proxy_read_options(&call, connection, &r, &err)) {
         assert(err.kind && err.kind->code >= 400 && err.kind->code < 500);
         return;
     }

@@ -26,6 +26,7 @@ FOLDERS = {
         ("api/observe",),
         ("api/respond",),
         ("api/request", "api/watch", "api/discovery"),
+        ("api/review",),
         ("api/verbs", "api/proxy"),
         ("controllers",),
         ("control_plane",),

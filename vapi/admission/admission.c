@@ -38,6 +38,17 @@ static const struct plugin VALIDATING[] = {
     {"ValidatingAdmissionPolicy", validating_policy_validate}, /* of the tenant: the last */
 };
 
+/* What sees a body of the subresource's own kind (admission_call.apart). NamespaceLifecycle is
+ * admission_lifecycle(): the process's own Bindings do not pass it. */
+static const struct plugin MUTATING_APART[] = {
+    {"PodTopologyLabels", topology_labels_admit},
+    {"MutatingAdmissionPolicy", mutating_policy_admit},
+};
+
+static const struct plugin VALIDATING_APART[] = {
+    {"ValidatingAdmissionPolicy", validating_policy_validate},
+};
+
 static int run(const struct plugin *plugins, size_t n, const struct admission_call *c,
                cJSON *object, const cJSON *old, struct err *err)
 {
@@ -48,6 +59,13 @@ static int run(const struct plugin *plugins, size_t n, const struct admission_ca
     return 0;
 }
 
+static int run_mutating(const struct admission_call *c, cJSON *object, const cJSON *old,
+                        struct err *err)
+{
+    return c->apart ? run(MUTATING_APART, COUNT(MUTATING_APART), c, object, old, err)
+                    : run(MUTATING, COUNT(MUTATING), c, object, old, err);
+}
+
 /* A policy changed the object: all plug-ins see it once more, and policies that want to. */
 static int mutate_again(const struct admission_call *c, cJSON *object, const cJSON *old,
                         struct err *err)
@@ -55,13 +73,13 @@ static int mutate_again(const struct admission_call *c, cJSON *object, const cJS
     struct admission_call again = *c;
 
     again.again = true;
-    return run(MUTATING, COUNT(MUTATING), &again, object, old, err);
+    return run_mutating(&again, object, old, err);
 }
 
 int admission_mutate(const struct admission_call *c, cJSON *object, const cJSON *old,
                      struct err *err)
 {
-    if (run(MUTATING, COUNT(MUTATING), c, object, old, err))
+    if (run_mutating(c, object, old, err))
         return -1;
     return !c->again && c->replaced && *c->replaced ? mutate_again(c, object, old, err) : 0;
 }
@@ -70,12 +88,13 @@ int admission_validate(const struct admission_call *c, const cJSON *object, cons
                        struct err *err)
 {
     /* Validators share the table's type and must not change the tree. */
-    return run(VALIDATING, COUNT(VALIDATING), c, (cJSON *)(uintptr_t)object, old, err);
+    cJSON *tree = (cJSON *)(uintptr_t)object;
+
+    return c->apart ? run(VALIDATING_APART, COUNT(VALIDATING_APART), c, tree, old, err)
+                    : run(VALIDATING, COUNT(VALIDATING), c, tree, old, err);
 }
 
 int admission_lifecycle(const struct admission_call *c, cJSON *object, struct err *err)
 {
-    return lifecycle_admit(c, object, NULL, err) || validating_policy_validate(c, object, NULL, err)
-               ? -1
-               : 0;
+    return lifecycle_admit(c, object, NULL, err);
 }

@@ -37,7 +37,7 @@ int lifecycle_admit(const struct admission_call *c, cJSON *object, const cJSON *
         return plugin_admits(c, "", "namespaces") && !c->subresource.n ? delete_namespace(c, err)
                                                                        : 0;
     if (!plugin_is_create(c) || !resource_namespaced(c->resource) ||
-        c->resource->flags & RES_REVIEW)
+        (c->resource->flags & (RES_REVIEW | RES_BINDING)) == RES_REVIEW)
         return 0;
     const struct store_object *ns = plugin_stored(c, "", "namespaces", STR(""), c->ns);
     if (!ns)

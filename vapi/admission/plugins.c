@@ -39,15 +39,21 @@ static bool resource_admits(const cJSON *rule, const struct resource *r, struct 
     return false;
 }
 
-bool plugin_rule_admits(const cJSON *rule, enum admission_operation operation, bool namespaced,
-                        const struct resource *r, struct str subresource)
+const char *plugin_operation(enum admission_operation operation)
 {
     static const char *const operations[] = {[ADMISSION_CREATE] = "CREATE",
                                              [ADMISSION_UPDATE] = "UPDATE",
-                                             [ADMISSION_DELETE] = "DELETE"};
+                                             [ADMISSION_DELETE] = "DELETE",
+                                             [ADMISSION_CONNECT] = "CONNECT"};
 
+    return operations[operation];
+}
+
+bool plugin_rule_admits(const cJSON *rule, enum admission_operation operation, bool namespaced,
+                        const struct resource *r, struct str subresource)
+{
     return scope_admits(rule, namespaced) &&
-           lists(json_get(rule, "operations"), str_c(operations[operation])) &&
+           lists(json_get(rule, "operations"), str_c(plugin_operation(operation))) &&
            lists(json_get(rule, "apiGroups"), r->group) &&
            lists(json_get(rule, "apiVersions"), r->version) &&
            resource_admits(rule, r, subresource);

@@ -57,6 +57,7 @@ int certificate_request_validate(const struct admission_call *c, cJSON *object, 
 /* The name of an object in a refusal; it may have none yet. */
 struct str plugin_shown_name(struct str name);
 bool plugin_admits(const struct admission_call *c, const char *group, const char *plural);
+const char *plugin_operation(enum admission_operation operation); /* "CREATE", ... */
 /* Does a rule of a webhook or of a policy name this operation on resource r? namespaced: the object
  * is in a namespace, and is none itself. */
 bool plugin_rule_admits(const cJSON *rule, enum admission_operation operation, bool namespaced,

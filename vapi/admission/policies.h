@@ -104,11 +104,15 @@ void policy_each_invocation(struct policy_request *q, enum policy_kind kind, con
                             policy_invocation_cb each, policy_problem_cb problem, void *ctx);
 
 /* policy_request.c */
+struct policy_body_kind {
+    struct str group, version, kind;
+};
+/* That of the subresource, where it has one of its own. */
+struct policy_body_kind policy_body_kind(const struct resource *r, struct str subresource);
 /* Whose write it is, as the tenant's admission sees it: a controller appears with the account of
  * upstream's. */
 struct user policy_request_user(struct arena *a, const struct admission_call *c);
-/* The AdmissionRequest without objects and uid. as: the resource of `kind`, named: of `resource`.
- */
+/* The AdmissionRequest without objects, uid. as: the resource of `kind`, named: of `resource`. */
 cJSON *policy_request_tree(const struct policy_request *q, const struct resource *as,
                            const struct resource *named);
 cJSON *policy_namespace_tree(const struct policy_request *q);
@@ -128,6 +132,8 @@ struct policy_result {
     struct policy_annotation *annotations;
     size_t n_refusals, n_annotations;
 };
+void policy_evaluate(struct policy_request *q, const struct policy *p, const struct policy_view *v,
+                     const cJSON *params, struct policy_result *ret);
 /* matchConditions alone, of a webhook or a mutating policy: without `namespaceObject`. 1: all hold;
  * 0: one does not; -1: errors decide, in *ret_error. */
 int policy_conditions_hold(struct policy_request *q, const struct policy *p,
@@ -141,7 +147,3 @@ bool policy_mutation(struct policy_request *q, const struct policy *p, const str
 /* The object of the view after a mutation; NULL: as it was. False with *ret_error. */
 bool policy_patch(struct policy_request *q, const struct policy *p, const struct policy_view *v,
                   const cJSON *params, size_t index, cJSON **ret, struct str *ret_error);
-
-/* policy_evaluate.c */
-void policy_evaluate(struct policy_request *q, const struct policy *p, const struct policy_view *v,
-                     const cJSON *params, struct policy_result *ret);

@@ -19,7 +19,7 @@ bool policy_is_exempt(const struct admission_call *c)
 {
     bool is_own = c->user->groups == USER_INTERNAL.groups && !c->controller;
 
-    return is_own || (c->resource->flags & RES_REVIEW) ||
+    return is_own || (c->resource->flags & (RES_REVIEW | RES_BINDING)) == RES_REVIEW ||
            (str_eqc(c->resource->group, "admissionregistration.k8s.io") &&
             str_word_index("validatingadmissionpolicies|validatingadmissionpolicybindings|"
                            "mutatingadmissionpolicies|mutatingadmissionpolicybindings",
@@ -194,9 +194,7 @@ cJSON *policy_viewed(const struct policy_request *q, const struct resource *as, 
 
     if (!object)
         return NULL;
-    if (c->view)
-        return c->view(c->warn_ctx, object);
-    if (as == c->resource)
+    if (c->apart || as == c->resource)
         return (cJSON *)(uintptr_t)object; /* expressions never write */
     tree = json_copy(q->arena, object);
     if (!as->crd)

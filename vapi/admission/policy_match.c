@@ -46,7 +46,7 @@ static bool rule_fits(const struct policy_request *q, const cJSON *rule, const s
            name_fits(q, rule);
 }
 
-/* Other versions and groups of the same stored objects. */
+/* Other versions and groups of the same stored objects, with the same subresource. */
 struct equivalent {
     const struct policy_request *q;
     const cJSON *rule;
@@ -58,8 +58,10 @@ static bool on_resource(void *ctx, const struct resource *r)
     struct equivalent *e = ctx;
     const struct resource *own = e->q->call->resource;
 
+    struct str sub = e->q->call->subresource;
+
     if (r != own && r->storage == own->storage && !(r->flags & RES_REVIEW) &&
-        rule_fits(e->q, e->rule, r))
+        (!sub.n || resource_sub(r, sub)) && rule_fits(e->q, e->rule, r))
         e->found = r;
     return !e->found;
 }
@@ -130,6 +132,8 @@ static int object_fits(struct policy_request *q, const struct policy_match *m, s
         return err_set(err, &ERR_INTERNAL, "%.*s", STR_F(m->object_error.message));
     if (selects_all(&m->object))
         return 1;
+    if (q->call->operation == ADMISSION_CONNECT) /* options have no metadata */
+        return 0;
     return (q->object && selector_match(&m->object, labels_of(q, false))) ||
            (q->old && selector_match(&m->object, labels_of(q, true)));
 }

@@ -75,7 +75,7 @@ static cJSON *shown(const struct mutating *m, const struct resource *as)
     cJSON *tree = json_copy(q->arena, policy_viewed(q, as, m->object));
     cJSON *metadata = json_get(tree, "metadata");
 
-    if (q->call->operation != ADMISSION_CREATE)
+    if (q->call->operation != ADMISSION_CREATE || q->call->apart)
         return tree;
     for (size_t i = 0; i < COUNT(set); i++)
         json_remove(metadata, set[i]);
@@ -168,7 +168,7 @@ int mutating_policy_admit(const struct admission_call *c, cJSON *object, const c
     const struct policy *const *policies;
     size_t n;
 
-    if (!object || !c->decode || c->view || policy_is_exempt(c))
+    if (!object || !c->decode || policy_is_exempt(c))
         return 0;
     policies = policies_current(&q, POLICIES_MUTATING, &n);
     if (!n)

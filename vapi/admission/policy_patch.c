@@ -31,15 +31,37 @@ static bool has_atomics(struct policy_request *q, struct field_type type, const 
     return ret;
 }
 
+/* Of the kinds that are apart, upstream knows the type of those in the group of the resource: of a
+ * Binding, neither of a Scale nor of the options of a connection. */
+static bool type_of(struct policy_request *q, const struct policy_view *v, struct field_type *ret,
+                    struct str *ret_error)
+{
+    struct policy_body_kind k = policy_body_kind(v->resource, q->call->subresource);
+
+    if (!q->call->apart || !q->call->subresource.n) {
+        resource_field_type(v->resource, ret);
+        return true;
+    }
+    *ret = (struct field_type){.schema = &SCHEMA_BUILTIN,
+                               .node = schema_builtin_root(k.group, k.version, k.kind)};
+    if (ret->node && q->call->operation != ADMISSION_CONNECT && str_eq(k.group, v->resource->group))
+        return true;
+    return fail(ret_error, q,
+                "error applying patch: failed to convert patch object to typed object",
+                arena_printf(q->arena, "no corresponding type for %.*s/%.*s, Kind=%.*s",
+                             STR_F(k.group), STR_F(k.version), STR_F(k.kind)));
+}
+
 static bool apply(struct policy_request *q, const struct policy_view *v, cJSON *config, cJSON **ret,
                   struct str *ret_error)
 {
     struct field_type type;
     struct err err;
 
-    json_set_str(q->arena, config, "apiVersion", v->resource->api_version);
-    json_set_str(q->arena, config, "kind", v->resource->kind);
-    resource_field_type(v->resource, &type);
+    json_set_str(q->arena, config, "apiVersion", json_str(json_get(v->object, "apiVersion")));
+    json_set_str(q->arena, config, "kind", json_str(json_get(v->object, "kind")));
+    if (!type_of(q, v, &type, ret_error))
+        return false;
     err_init(&err, q->arena);
     if (typed_validate(q->arena, type, config, &err))
         return fail(ret_error, q,

@@ -3,22 +3,29 @@
  * `namespaceObject` and the answers of the authorizer. Source: k8s.io/apiserver
  * admission/plugin/cel/condition.go (CreateAdmissionRequest, CreateNamespaceObject),
  * pkg/cel/library/authz.go. */
+#include "plugins.h"
 #include "policies.h"
 
 #include <sublet/call.h>
 #include <sublet/json_build.h>
 #include <sublet/object.h>
 
-/* The kind of the body: that of the subresource, where it has one of its own. */
-static cJSON *kind_tree(struct arena *a, const struct resource *r, struct str subresource)
+struct policy_body_kind policy_body_kind(const struct resource *r, struct str subresource)
 {
     const struct subresource *s = subresource.n ? resource_sub(r, subresource) : NULL;
     bool own = s && s->version && s->version[0];
 
-    return json_object(
-        a, JSON("group", own ? str_c(s->group) : r->group),
-        JSON("version", own ? str_c(s->version) : r->version),
-        JSON("kind", s && s->object_kind && s->object_kind[0] ? str_c(s->object_kind) : r->kind));
+    return (struct policy_body_kind){
+        .group = own ? str_c(s->group) : r->group,
+        .version = own ? str_c(s->version) : r->version,
+        .kind = s && s->object_kind && s->object_kind[0] ? str_c(s->object_kind) : r->kind};
+}
+
+static cJSON *kind_tree(struct arena *a, const struct resource *r, struct str subresource)
+{
+    struct policy_body_kind k = policy_body_kind(r, subresource);
+
+    return json_object(a, JSON("group", k.group), JSON("version", k.version), JSON("kind", k.kind));
 }
 
 static cJSON *resource_tree(struct arena *a, const struct resource *r)
@@ -70,9 +77,11 @@ static cJSON *options_tree(struct arena *a, const struct admission_call *c)
                                         [ADMISSION_DELETE] = "DeleteOptions"};
     static const char *const validations[] = {"Warn", "Ignore", "Strict"};
     const struct call_options *o = c->options;
-    cJSON *ret =
-        json_object(a, JSON("kind", kinds[c->operation]), JSON("apiVersion", "meta.k8s.io/v1"));
+    cJSON *ret;
 
+    if (c->operation == ADMISSION_CONNECT)
+        return json_new_null(a);
+    ret = json_object(a, JSON("kind", kinds[c->operation]), JSON("apiVersion", "meta.k8s.io/v1"));
     if (c->dry_run)
         json_set(a, ret, "dryRun", json_array(a, json_new_string(a, STR("All"))));
     if (!o)
@@ -91,9 +100,6 @@ static cJSON *options_tree(struct arena *a, const struct admission_call *c)
 cJSON *policy_request_tree(const struct policy_request *q, const struct resource *as,
                            const struct resource *named)
 {
-    static const char *const operations[] = {[ADMISSION_CREATE] = "CREATE",
-                                             [ADMISSION_UPDATE] = "UPDATE",
-                                             [ADMISSION_DELETE] = "DELETE"};
     const struct admission_call *c = q->call;
     struct arena *a = q->arena;
 
@@ -103,7 +109,7 @@ cJSON *policy_request_tree(const struct policy_request *q, const struct resource
         JSON("requestKind", kind_tree(a, c->resource, c->subresource)),
         JSON("requestResource", resource_tree(a, c->resource)),
         JSON_NONEMPTY("requestSubResource", c->subresource), JSON_NONEMPTY("name", q->name),
-        JSON_NONEMPTY("namespace", q->ns), JSON("operation", operations[c->operation]),
+        JSON_NONEMPTY("namespace", q->ns), JSON("operation", plugin_operation(c->operation)),
         JSON("userInfo", user_tree(a, &q->user)), JSON("object", json_new_null(a)),
         JSON("oldObject", json_new_null(a)), JSON_BOOL("dryRun", c->dry_run),
         JSON("options", options_tree(a, c)));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PodTopologyLabels: a pod bound to a node gets the node's zone and region as labels, where the
- * downward API exposes them. Source: plugin/pkg/admission/podtopologylabels. */
+/* PodTopologyLabels: a pod created on a node, and a Binding, which passes them on, get the node's
+ * zone and region as labels, where the downward API exposes them. Source:
+ * plugin/pkg/admission/podtopologylabels. */
 #include "plugins.h"
 
 static const char *const LABELS[] = {"topology.kubernetes.io/zone",
@@ -9,8 +10,8 @@ static const char *const LABELS[] = {"topology.kubernetes.io/zone",
 int topology_labels_admit(const struct admission_call *c, cJSON *object, const cJSON *old,
                           struct err *err)
 {
-    struct str node = json_str_at(object, "spec.nodeName");
-    bool binds = str_eqc(c->subresource, "binding");
+    bool binds = c->apart && str_eqc(c->subresource, "binding");
+    struct str node = json_str_at(object, binds ? "target.name" : "spec.nodeName");
     const struct store_object *o;
 
     (void)old;

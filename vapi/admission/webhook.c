@@ -138,10 +138,13 @@ static void release_configurations(struct run *run)
 /* ---- the request ---- */
 
 /* A copy in the version that the hook reads. */
-static cJSON *in_version(struct arena *a, const struct webhook_hook *h, const cJSON *tree)
+static cJSON *in_version(struct arena *a, bool apart, const struct webhook_hook *h,
+                         const cJSON *tree)
 {
     cJSON *copy = tree ? json_copy(a, tree) : NULL;
 
+    if (copy && apart)
+        return copy;
     if (copy && h->as->crd)
         json_set_str(a, copy, "apiVersion", h->as->api_version);
     else if (copy)
@@ -155,7 +158,8 @@ static void hide(const struct run *run, cJSON *object)
     static const char *const set[] = {"uid", "creationTimestamp", "generation"};
     cJSON *metadata = json_get(object, "metadata");
 
-    if (run->phase != WEBHOOKS_MUTATING || run->review.operation != ADMISSION_CREATE)
+    if (run->phase != WEBHOOKS_MUTATING || run->review.operation != ADMISSION_CREATE ||
+        run->review.apart)
         return;
     for (size_t i = 0; i < COUNT(set); i++)
         json_remove(metadata, set[i]);
@@ -178,7 +182,7 @@ static void restore_label(const struct run *run, cJSON *object)
 
 static cJSON *shown(struct arena *a, const struct run *run, const struct webhook_hook *h)
 {
-    cJSON *object = in_version(a, h, run->review.object);
+    cJSON *object = in_version(a, run->review.apart, h, run->review.object);
 
     hide(run, object);
     return object;
@@ -189,7 +193,7 @@ static cJSON *show(struct arena *a, void *ctx, const struct resource *as, bool o
     const struct run *run = ctx;
     const struct webhook_hook h = {.as = as};
 
-    return old ? in_version(a, &h, run->review.old) : shown(a, run, &h);
+    return old ? in_version(a, run->review.apart, &h, run->review.old) : shown(a, run, &h);
 }
 
 /* 1, 0, or -1 with err: what its conditions say, it fails by. */
@@ -268,7 +272,7 @@ static void send_post(struct post *p)
     rng_uuid(vapi_rng(api), p->uid);
     webhook_request(run->phase, &run->review, a, &call, &request);
     webhook_print(&request, p->hook->as, str_c(p->uid), shown(a, run, p->hook),
-                  in_version(a, p->hook, run->review.old), &body);
+                  in_version(a, run->review.apart, p->hook, run->review.old), &body);
     q.body = buf_str(&body);
     h->webhook(h->ctx, &q, on_answer, p);
     buf_fini(&body);
@@ -472,6 +476,7 @@ static int mutate_again(struct run *run, struct err *err)
 
     call_admission(c, run->review.operation, &admission);
     admission.call = c;
+    admission.apart = run->review.apart;
     admission.decode = run->decode;
     admission.replaced = &replaced;
     admission.again = true;

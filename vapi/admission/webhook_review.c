@@ -37,6 +37,7 @@ void webhook_request(enum webhook_phase phase, const struct webhook_review *r, s
 {
     call_admission(r->call, r->operation, call);
     call->resource = r->requested;
+    call->apart = r->apart;
     q->call = call;
     q->arena = a;
     q->object = r->object;

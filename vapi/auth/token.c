@@ -111,8 +111,6 @@ static void read_audiences(struct call *c, const cJSON *spec, struct token_claim
     struct str *audiences = arena_alloc(c->arena, (json_count(list) + 1) * sizeof(*audiences));
 
     json_each(audience, list) audiences[claims->n_audiences++] = json_str(audience);
-    if (!claims->n_audiences)
-        audiences[claims->n_audiences++] = pki_issuer(vapi_pki(c->api));
     claims->audiences = audiences;
 }
 
@@ -129,14 +127,35 @@ static int check_metadata(struct call *c, struct err *err)
     return field_errors_to_err(&e, STR("authentication.k8s.io"), STR("TokenRequest"), c->name, err);
 }
 
-static int issue(struct call *c, struct str *ret_jwt, struct token_claims *claims, struct err *err)
+void auth_default_token_request(struct call *c)
+{
+    cJSON *spec = json_ensure_object(c->arena, c->body, "spec");
+
+    if (!json_get(spec, "expirationSeconds") || json_is_null(json_get(spec, "expirationSeconds")))
+        json_set_i64(c->arena, spec, "expirationSeconds", DEFAULT_SECONDS);
+}
+
+static void complete(struct call *c, const struct store_object *account)
+{
+    struct arena *a = c->arena;
+    cJSON *spec = json_ensure_object(a, c->body, "spec");
+    cJSON *meta = json_ensure_object(a, c->body, "metadata");
+
+    if (!json_count(json_get(spec, "audiences")))
+        json_set(a, spec, "audiences",
+                 json_array(a, json_new_string(a, pki_issuer(vapi_pki(c->api)))));
+    json_put(a, meta, JSON("name", c->name), JSON("namespace", c->ns),
+             JSON("uid", arena_str(a, account->uid)),
+             JSON("creationTimestamp", time_format_s(a, clock_wall_s(vapi_clock(c->api)))));
+    json_set(a, c->body, "status",
+             json_object(a, JSON("token", ""), JSON("expirationTimestamp", json_new_null(a))));
+}
+
+int auth_check_token_request(struct call *c, struct err *err)
 {
     const struct store_object *account =
         store_get(vapi_store(c->api), c->resource->storage, c->ns, c->name);
-    const cJSON *spec = json_get(c->body, "spec");
-    int64_t seconds = json_i64_at(spec, "expirationSeconds", DEFAULT_SECONDS);
     struct str uid = json_str_at(c->body, "metadata.uid");
-    char id[37];
 
     if (check_metadata(c, err))
         return -1;
@@ -149,8 +168,21 @@ static int issue(struct call *c, struct str *ret_jwt, struct token_claims *claim
                                          "UID of the service account (%.*s)",
                                          STR_F(uid), STR_F(account->uid))
                                 .p);
-    if (check_spec(c, seconds, err))
-        return -1;
+    auth_default_token_request(c);
+    complete(c, account);
+    return check_spec(c, json_i64_at(c->body, "spec.expirationSeconds", 0), err);
+}
+
+/* The account may have been deleted while webhooks were called. */
+static int issue(struct call *c, struct str *ret_jwt, struct token_claims *claims, struct err *err)
+{
+    const struct store_object *account =
+        store_get(vapi_store(c->api), c->resource->storage, c->ns, c->name);
+    const cJSON *spec = json_get(c->body, "spec");
+    char id[37];
+
+    if (!account || !str_eq(account->uid, json_str_at(c->body, "metadata.uid")))
+        return err_not_found(err, STR(""), STR("serviceaccounts"), c->name);
     rng_uuid(vapi_rng(c->api), id);
     *claims = (struct token_claims){
         .ns = c->ns,
@@ -160,20 +192,19 @@ static int issue(struct call *c, struct str *ret_jwt, struct token_claims *claim
         .id = arena_str(c->arena, str_c(id)),
     };
     claims->not_before = claims->issued;
-    claims->expires = claims->issued + seconds;
+    claims->expires = claims->issued + json_i64_at(spec, "expirationSeconds", 0);
     read_audiences(c, spec, claims);
     if (bind(c, json_get(spec, "boundObjectRef"), claims, err))
         return -1;
     return pki_sign_token(vapi_pki(c->api), c->arena, claims, ret_jwt, err);
 }
 
-void auth_handle_token_request(struct call *c)
+void auth_issue_token(struct call *c)
 {
     struct arena *a = c->arena;
     struct token_claims claims;
     struct str jwt;
     struct err err;
-    cJSON *spec, *audiences, *meta;
 
     err_init(&err, a);
     if (issue(c, &jwt, &claims, &err)) {
@@ -182,18 +213,8 @@ void auth_handle_token_request(struct call *c)
     }
     call_audit_annotate(c, STR("authentication.kubernetes.io/issued-credential-id"),
                         arena_concat(a, 2, (struct str[]){STR("JTI="), claims.id}));
-    spec = json_ensure_object(a, c->body, "spec");
-    audiences = json_set(a, spec, "audiences", json_new_array(a));
-    for (size_t i = 0; i < claims.n_audiences; i++)
-        json_append(audiences, json_new_string(a, claims.audiences[i]));
-    json_set_i64(a, spec, "expirationSeconds", claims.expires - claims.issued);
-
-    meta = json_ensure_object(a, c->body, "metadata");
-    if (!json_str_at(meta, "name").n)
-        json_set_str(a, meta, "name", c->name);
-    json_put(a, meta, JSON("uid", claims.service_account_uid),
-             JSON("creationTimestamp", time_format_s(a, claims.issued)));
-
+    json_set_str(a, json_get(c->body, "metadata"), "creationTimestamp",
+                 time_format_s(a, claims.issued));
     json_set(a, c->body, "status",
              json_object(a, JSON("token", jwt),
                          JSON("expirationTimestamp", time_format_s(a, claims.expires))));

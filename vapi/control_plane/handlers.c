@@ -39,7 +39,7 @@ const struct call_handlers API_HANDLERS = {
             [SUB_FINALIZE] = sub_finalize,
             [SUB_PROXY] = sub_proxy,
             [SUB_RESIZE] = sub_resize,
-            [SUB_TOKEN] = auth_handle_token_request,
+            [SUB_TOKEN] = sub_token,
             [SUB_REPLACE] = sub_replace,
         },
     .measured = call_measured,

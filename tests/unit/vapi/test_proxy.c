@@ -3,6 +3,7 @@
  * whole way, with a client and a host at its ends, is in tests/integration/test_streams.py. */
 #include "test.h"
 
+#include <sublet/json_build.h>
 #include <sublet/selector.h>
 
 #include "../../../vapi/api/proxy/impl.h"
@@ -45,6 +46,16 @@ static const cJSON *pod_of(struct world_of_one *w, const char *json)
 
     assert_int_equal(json_parse(w->arena, str_c(json), &tree, &w->err), 0);
     return tree;
+}
+
+/* The options as admission would see them, forwarded as they are. */
+static int forward(struct world_of_one *w)
+{
+    cJSON *connection = NULL;
+
+    if (w->r.kind != PROXY_LOG && proxy_connect_options(&w->call, &w->r, &connection, &w->err))
+        return -1;
+    return proxy_read_options(&w->call, connection, &w->r, &w->err);
 }
 
 /* ---- targets ---- */
@@ -137,10 +148,10 @@ static void test_nodes(void **state)
     assert_int_equal(w.r.n_headers, 0);
     assert_int_equal(w.r.upgrade.n, 0);
     assert_int_equal(w.r.body.n, 0);
-    assert_int_equal(proxy_read_options(&w.call, &w.r, &w.err), 0);
+    assert_int_equal(forward(&w), 0);
     assert_str(w.r.query, "only_cpu_and_memory=true");
     w.request.query = STR("only_cpu_and_memory=true%26command=id&only_cpu_and_memory");
-    assert_int_equal(proxy_read_options(&w.call, &w.r, &w.err), 0);
+    assert_int_equal(forward(&w), 0);
     assert_int_equal(w.r.query.n, 0);
     w.request.path = STR("/api/v1/nodes/n2/proxy/stats/summary");
     assert_int_equal(proxy_read_target(&w.call, &w.r, &w.err), -1);
@@ -196,7 +207,7 @@ static int read_options(struct world_of_one *w, const char *sub, const char *pod
     w->request.query = str_c(query);
     assert_int_equal(proxy_read_target(&w->call, &w->r, &w->err), 0);
     w->r.object = pod_of(w, pod);
-    return proxy_read_options(&w->call, &w->r, &w->err);
+    return forward(w);
 }
 
 static void test_log_options(void **state)
@@ -284,6 +295,87 @@ static void test_stream_options(void **state)
     close_one(&w);
 }
 
+/* What admission sees is what upstream's options have, and what it leaves is what is forwarded. */
+static void test_connections(void **state)
+{
+    static const struct {
+        const char *plural, *sub, *name, *path, *query, *object;
+    } cases[] = {
+        {"pods", "exec", "web", "", "command=sh&tty=0&stdin=&container=c&x=1",
+         "{\"stdin\":true,\"container\":\"c\",\"command\":[\"sh\"]}"},
+        {"pods", "exec", "web", "", "stdout=no", "{\"stdout\":true,\"command\":null}"},
+        {"pods", "attach", "web", "", "stderr=FALSE&command=sh", "{}"},
+        {"pods", "portforward", "web", "", "ports=80,81&ports=9", "{\"ports\":[80,81,9]}"},
+        {"pods", "portforward", "web", "", "x=80", "{}"},
+        {"pods", "proxy", "web:80", "/api/v1/namespaces/default/pods/web:80/proxy", "", "{}"},
+        {"pods", "proxy", "web", "/api/v1/namespaces/default/pods/web/proxy/a%20b/", "path=c",
+         "{\"path\":\"/a b/\"}"},
+    };
+    static const struct {
+        const char *query, *why;
+    } bad[] = {
+        {"ports=x", "cannot convert to []int32: strconv.ParseUint: parsing \"x\": invalid syntax"},
+        {"ports=1,", "cannot convert to []int32: strconv.ParseUint: parsing \"\": invalid syntax"},
+        {"ports=65536",
+         "cannot convert to []int32: strconv.ParseUint: parsing \"65536\": value out of range"},
+    };
+    struct world_of_one w;
+    cJSON *got;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        open_one(&w, cases[i].plural, cases[i].sub, cases[i].name);
+        w.request.path = str_c(cases[i].path);
+        w.request.query = str_c(cases[i].query);
+        assert_int_equal(proxy_read_target(&w.call, &w.r, &w.err), 0);
+        assert_int_equal(proxy_connect_options(&w.call, &w.r, &got, &w.err), 0);
+        assert_str(json_text(w.arena, got), cases[i].object);
+        close_one(&w);
+    }
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        open_one(&w, "pods", "portforward", "web");
+        w.request.query = str_c(bad[i].query);
+        assert_int_equal(proxy_read_target(&w.call, &w.r, &w.err), 0);
+        assert_int_equal(proxy_connect_options(&w.call, &w.r, &got, &w.err), -1);
+        assert_str(w.err.message, bad[i].why);
+        close_one(&w);
+    }
+}
+
+static void test_changed_connections(void **state)
+{
+    static const struct {
+        const char *path, *forwarded; /* NULL: refused */
+    } cases[] = {{"/a b", "/a b"}, {"/c d/e?", "/c%20d/e%3F"}, {"x", "/x"},
+                 {"", ""},         {"/a/../b", NULL},          {"/..", NULL}};
+    struct world_of_one w;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        open_one(&w, "pods", "proxy", "web");
+        w.request.path = STR("/api/v1/namespaces/default/pods/web/proxy/a%20b");
+        assert_int_equal(proxy_read_target(&w.call, &w.r, &w.err), 0);
+        assert_int_equal(
+            proxy_read_options(&w.call, json_object(w.arena, JSON("path", str_c(cases[i].path))),
+                               &w.r, &w.err),
+            cases[i].forwarded ? 0 : -1);
+        if (i == 0)
+            assert_str(w.r.path, "/a%20b"); /* unchanged: as the client encoded it */
+        else if (cases[i].forwarded)
+            assert_str(w.r.path, cases[i].forwarded);
+        close_one(&w);
+    }
+    open_one(&w, "pods", "portforward", "web");
+    assert_int_equal(proxy_read_target(&w.call, &w.r, &w.err), 0);
+    assert_int_equal(
+        proxy_read_options(
+            &w.call,
+            json_object(w.arena, JSON("ports", json_array(w.arena, json_new_i64(w.arena, -1)))),
+            &w.r, &w.err),
+        -1);
+    close_one(&w);
+}
+
 /* ---- headers ---- */
 
 static bool goes_on(const struct world_of_one *w, const char *name)
@@ -362,10 +454,16 @@ static void test_answer_headers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),          cmocka_unit_test(test_paths),
-        cmocka_unit_test(test_nodes),          cmocka_unit_test(test_container_log),
-        cmocka_unit_test(test_log_options),    cmocka_unit_test(test_log_refusals),
-        cmocka_unit_test(test_stream_options), cmocka_unit_test(test_headers),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_paths),
+        cmocka_unit_test(test_nodes),
+        cmocka_unit_test(test_container_log),
+        cmocka_unit_test(test_log_options),
+        cmocka_unit_test(test_log_refusals),
+        cmocka_unit_test(test_stream_options),
+        cmocka_unit_test(test_connections),
+        cmocka_unit_test(test_changed_connections),
+        cmocka_unit_test(test_headers),
         cmocka_unit_test(test_answer_headers),
     };
 

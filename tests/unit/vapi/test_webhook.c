@@ -70,6 +70,19 @@ static const struct request MAP = {"",   "v1",   "configmaps", "n",
 static const struct request NODE = {"", "v1", "nodes", "", NULL, OBJECT, NULL, ADMISSION_CREATE};
 static const struct request STATUS = {"apps",   "v1",   "deployments", "n",
                                       "status", OBJECT, OBJECT,        ADMISSION_UPDATE};
+static const struct request EXEC = {
+    "", "v1", "pods", "n", "exec", "{'kind':'PodExecOptions'}", NULL, ADMISSION_CONNECT};
+static const struct request PROXY = {
+    "", "v1", "nodes", "", "proxy", "{'kind':'NodeProxyOptions'}", NULL, ADMISSION_CONNECT};
+static const struct request SCALE = {"apps",
+                                     "v1",
+                                     "deployments",
+                                     "n",
+                                     "scale",
+                                     "{'kind':'Scale','metadata':{'name':'o'}}",
+                                     "{'kind':'Scale','metadata':{'name':'o'}}",
+                                     ADMISSION_UPDATE};
+#define NO_LABEL ",'objectSelector':{'matchExpressions':[{'key':'x','operator':'DoesNotExist'}]}"
 
 static void rules(void **state)
 {
@@ -94,6 +107,17 @@ static void rules(void **state)
         {&STATUS, HOOK(RULE("'*'", "'*'", "'*'", "'deployments/*'", ""), ""), true},
         {&STATUS, HOOK(RULE("'*'", "'*'", "'*'", "'*/status'", ""), ""), true},
         {&MAP, HOOK("'rules':[]", ""), false},
+        {&EXEC, HOOK(RULE("'*'", "'*'", "'*'", "'pods/*'", ""), ""), true},
+        {&EXEC, HOOK(RULE("'CONNECT'", "''", "'v1'", "'*/exec'", ""), ""), true},
+        {&EXEC, HOOK(RULE("'CONNECT'", "'*'", "'*'", "'*/*'", ",'scope':'Namespaced'"), ""), true},
+        {&EXEC, HOOK(RULE("'*'", "'*'", "'*'", "'pods'", ""), ""), false},
+        {&EXEC, HOOK(RULE("'*'", "'*'", "'*'", "'*'", ""), ""), false},
+        {&EXEC, HOOK(RULE("'CREATE','UPDATE'", "'*'", "'*'", "'*/*'", ""), ""), false},
+        {&EXEC, HOOK(RULE("'*'", "'*'", "'*'", "'pods/exec'", ",'scope':'Cluster'"), ""), false},
+        {&PROXY, HOOK(RULE("'*'", "'*'", "'*'", "'*/proxy'", ",'scope':'Cluster'"), ""), true},
+        /* Options have no labels, not even none. */
+        {&EXEC, HOOK(RULE("'*'", "'*'", "'*'", "'*/*'", ""), NO_LABEL), false},
+        {&SCALE, HOOK(RULE("'*'", "'*'", "'*'", "'*/scale'", ""), NO_LABEL), true},
     };
 
     (void)state;

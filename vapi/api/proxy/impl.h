@@ -42,8 +42,19 @@ bool proxy_is_container_log(const struct proxy_request *r);
 /* Makes it a PROXY_LOG: fills kind, ns, name and container. */
 int proxy_read_container_log(struct proxy_request *r, struct err *err) MUST_CHECK;
 
-/* options.c: the query's options, validated and re-encoded for forwarding. Needs r->object. */
-int proxy_read_options(struct call *c, struct proxy_request *r, struct err *err) MUST_CHECK;
+/* A proxy's path as admission sees it; then what admission left, which may be another one: 400. */
+struct str proxy_shown_path(const struct proxy_request *r);
+int proxy_set_path(struct proxy_request *r, struct str path, struct err *err) MUST_CHECK;
+
+/* options.c */
+/* The options of a connection as an object without its kind (PodExecOptions, ...), from the query
+ * and the path; not of a log. */
+int proxy_connect_options(struct call *c, struct proxy_request *r, cJSON **ret,
+                          struct err *err) MUST_CHECK;
+/* Options, validated and re-encoded for forwarding: of a connection, or (NULL) those of a log in
+ * the query. Needs r->object. */
+int proxy_read_options(struct call *c, const cJSON *connection, struct proxy_request *r,
+                       struct err *err) MUST_CHECK;
 
 /* headers.c: selects the client's headers to forward. */
 void proxy_read_headers(struct call *c, struct proxy_request *r);

@@ -14,6 +14,7 @@
 
 struct options {
     struct call *call;
+    const cJSON *connection; /* NULL: of a log, in the query */
     struct proxy_request *request;
     struct field_errors *errors;
     struct buf out;
@@ -192,7 +193,9 @@ static int read_container(struct options *o, struct err *err)
 {
     struct proxy_request *r = o->request;
     const cJSON *containers = json_path(r->object, "spec.containers");
-    struct str wanted = r->container.n ? r->container : option(o, "container");
+    struct str wanted = r->container.n  ? r->container
+                        : o->connection ? json_str(json_get(o->connection, "container"))
+                                        : option(o, "container");
 
     if (wanted.n && !has_container(r->object, wanted))
         return err_set(err, &ERR_BAD_REQUEST, "container %.*s is not valid for pod %.*s",
@@ -211,31 +214,144 @@ static int read_container(struct options *o, struct err *err)
     return 0;
 }
 
-/* ---- streams ---- */
+/* ---- the options of a connection, as the object that admission sees ---- */
 
-/* Forwards every value of a name, in order. */
-static int pass_all(struct options *o, const char *wanted, struct err *err)
+static const char *const FLAGS[] = {"stdin", "stdout", "stderr", "tty"};
+
+static int add_stream(struct options *o, cJSON *tree)
 {
-    struct str rest = o->call->request->query, name, value;
-    unsigned n = 0;
+    struct arena *a = o->call->arena;
+    struct str container = option(o, "container");
 
-    while (next_pair(o->call->arena, &rest, &name, &value)) {
-        if (!str_eqc(name, wanted))
-            continue;
-        if (++n > MAX_COMMAND)
-            return err_set(err, &ERR_BAD_REQUEST, "too many values of %s", wanted);
-        pass_on(o, wanted, value);
-    }
+    for (size_t i = 0; i < COUNT(FLAGS); i++)
+        if (truth(option(o, FLAGS[i])))
+            json_set(a, tree, FLAGS[i], json_new_bool(a, true));
+    if (container.n)
+        json_set_str(a, tree, "container", container);
     return 0;
 }
 
-static int read_stream_options(struct options *o, struct err *err)
+static int too_many(const char *what, struct err *err)
 {
-    static const char *const flags[] = {"stdin", "stdout", "stderr", "tty"};
+    return err_set(err, &ERR_BAD_REQUEST, "too many values of %s", what);
+}
 
-    for (size_t i = 0; i < COUNT(flags); i++)
-        read_bool(o, flags[i]);
-    return o->request->kind == PROXY_EXEC ? pass_all(o, "command", err) : 0;
+static int add_command(struct options *o, cJSON *tree, struct err *err)
+{
+    struct arena *a = o->call->arena;
+    struct str rest = o->call->request->query, name, value;
+    cJSON *command = json_new_array(a);
+    unsigned n = 0;
+
+    while (next_pair(a, &rest, &name, &value)) {
+        if (!str_eqc(name, "command"))
+            continue;
+        if (++n > MAX_COMMAND)
+            return too_many("command", err);
+        json_append(command, json_new_string(a, value));
+    }
+    json_set(a, tree, "command", n ? command : json_new_null(a));
+    return 0;
+}
+
+static int add_port(struct options *o, cJSON *ports, struct str text, struct err *err)
+{
+    struct arena *a = o->call->arena;
+    uint64_t port = 0;
+    bool number = str_to_u64(text, &port);
+
+    if (number && port <= UINT16_MAX) {
+        json_append(ports, json_new_i64(a, (int64_t)port));
+        return 0;
+    }
+    return err_set(err, &ERR_BAD_REQUEST,
+                   "cannot convert to []int32: strconv.ParseUint: parsing %.*s: %s",
+                   STR_F(go_quote(a, text)), number ? "value out of range" : "invalid syntax");
+}
+
+static int add_ports(struct options *o, cJSON *tree, struct err *err)
+{
+    struct arena *a = o->call->arena;
+    struct str rest = o->call->request->query, name, value;
+    cJSON *ports = json_new_array(a);
+
+    while (next_pair(a, &rest, &name, &value)) {
+        bool last = !str_eqc(name, "ports");
+
+        while (!last) {
+            last = str_find(value, ',') == value.n;
+            if (json_count(ports) >= MAX_COMMAND)
+                return too_many("ports", err);
+            if (add_port(o, ports, str_cut(&value, ','), err))
+                return -1;
+        }
+    }
+    if (json_count(ports))
+        json_set(a, tree, "ports", ports);
+    return 0;
+}
+
+static int add_options(struct options *o, cJSON *tree, struct err *err)
+{
+    struct str path;
+
+    switch (o->request->kind) {
+    case PROXY_EXEC:
+        return add_stream(o, tree) || add_command(o, tree, err) ? -1 : 0;
+    case PROXY_ATTACH:
+        return add_stream(o, tree);
+    case PROXY_PORT_FORWARD:
+        return add_ports(o, tree, err);
+    default:
+        path = proxy_shown_path(o->request);
+        if (path.n)
+            json_set_str(o->call->arena, tree, "path", path);
+        return 0;
+    }
+}
+
+int proxy_connect_options(struct call *c, struct proxy_request *r, cJSON **ret, struct err *err)
+{
+    struct options o = {.call = c, .request = r};
+    cJSON *tree = json_new_object(c->arena);
+
+    if (add_options(&o, tree, err))
+        return -1;
+    *ret = tree;
+    return 0;
+}
+
+/* ---- what of it is forwarded ---- */
+
+static int pass_stream(struct options *o, struct err *err)
+{
+    const cJSON *command = json_get(o->connection, "command");
+
+    if (read_container(o, err))
+        return -1;
+    for (size_t i = 0; i < COUNT(FLAGS); i++)
+        if (json_true(json_get(o->connection, FLAGS[i])))
+            pass_on(o, FLAGS[i], STR("true"));
+    if (json_count(command) > MAX_COMMAND)
+        return too_many("command", err);
+    json_each(word, command) pass_on(o, "command", json_str(word));
+    return 0;
+}
+
+static int pass_ports(struct options *o, struct err *err)
+{
+    const cJSON *ports = json_get(o->connection, "ports");
+    int64_t port;
+
+    if (json_count(ports) > MAX_COMMAND)
+        return too_many("ports", err);
+    json_each(item, ports)
+    {
+        if (!json_i64(item, &port) || port < 0 || port > UINT16_MAX)
+            return err_set(err, &ERR_BAD_REQUEST, "ports: must be from 0 to 65535");
+        pass_on(o, "ports", arena_printf(o->call->arena, "%lld", (long long)port));
+    }
+    return 0;
 }
 
 static int read_options(struct options *o, struct err *err)
@@ -245,13 +361,13 @@ static int read_options(struct options *o, struct err *err)
         return read_log(o, err) || read_container(o, err) ? -1 : 0;
     case PROXY_EXEC:
     case PROXY_ATTACH:
-        return read_container(o, err) || read_stream_options(o, err) ? -1 : 0;
+        return pass_stream(o, err);
     case PROXY_PORT_FORWARD:
-        return pass_all(o, "ports", err);
+        return pass_ports(o, err);
     case PROXY_POD:
     case PROXY_SERVICE:
         buf_add(&o->out, o->request->query);
-        return 0;
+        return proxy_set_path(o->request, json_str(json_get(o->connection, "path")), err);
     case PROXY_NODE: /* of stats/summary; the kubelet takes this word alone for truth */
         if (str_eqc(option(o, "only_cpu_and_memory"), "true"))
             pass_on(o, "only_cpu_and_memory", STR("true"));
@@ -260,10 +376,11 @@ static int read_options(struct options *o, struct err *err)
     return 0;
 }
 
-int proxy_read_options(struct call *c, struct proxy_request *r, struct err *err)
+int proxy_read_options(struct call *c, const cJSON *connection, struct proxy_request *r,
+                       struct err *err)
 {
     struct field_errors errors;
-    struct options o = {c, r, &errors, BUF_INIT(0)};
+    struct options o = {c, connection, r, &errors, BUF_INIT(0)};
     int failed;
 
     field_errors_init(&errors, c->arena);

@@ -3,17 +3,24 @@
  * The lifecycle of a proxied request: checked here, answered by the registered hook, piece by piece
  * and without a copy of the whole anywhere.
  *
- *   call -> target, object, options -> connect() --+-- proxy_refuse()                    -> over
- *                                                  |-- proxy_begin() ---- write ... end  -> over
- *                                                  |-- proxy_upgrade() -- write ... end  -> over
- *                                                  '-- client gone: closed()             -> over
+ *   call -> target, options -> admission -> object -> connect() --+
+ *                                                                 |
+ *      over <- proxy_refuse() --------------------------------- --|
+ *      over <- proxy_begin(), then write ... end -----------------|
+ *      over <- proxy_upgrade(), then write ... end ---------------|
+ *      over <- client gone: closed() -----------------------------'
  *
- * It must never forward a request its user has no permission for, nor touch p after it is over. */
+ * It must never forward a request its user has no permission for or admission refuses, nor touch p
+ * after it is over. */
 #include "impl.h"
 
+#include "../request/request.h"
+#include "../review/review.h"
 #include "../watch/watch.h"
 
 #include <assert.h>
+
+#include <sublet/encode.h>
 
 static struct proxy *proxy_of(struct call *c)
 {
@@ -230,12 +237,43 @@ static int find_target(struct call *c, struct proxy_request *r, struct err *err)
     return 0;
 }
 
+static bool wants_dry_run(struct call *c)
+{
+    struct str rest = c->request->query, name;
+
+    while (rest.p && rest.n) {
+        struct str pair = str_cut(&rest, '&');
+
+        if (url_decode(c->arena, str_sub(pair, 0, str_find(pair, '=')), true, &name) &&
+            str_eqc(name, "dryRun"))
+            return true;
+    }
+    return false;
+}
+
+/* What admission sees of a connection. */
+static int read_connection(struct proxy *p, struct err *err)
+{
+    struct call *c = p->call;
+
+    if (proxy_read_target(c, &p->request, err))
+        return -1;
+    if (p->request.kind == PROXY_LOG)
+        return 0;
+    if (wants_dry_run(c))
+        return err_set(err, &ERR_BAD_REQUEST, "dryRun is not supported");
+    if (proxy_connect_options(c, &p->request, &c->body, err))
+        return -1;
+    body_set_kind(c, c->body);
+    return 0;
+}
+
 static int prepare(struct proxy *p, struct err *err)
 {
     struct call *c = p->call;
     struct proxy_request *r = &p->request;
 
-    if (proxy_read_target(c, r, err) || authorize_stream(c, r, err))
+    if (authorize_stream(c, r, err))
         return -1;
     if (r->kind == PROXY_NODE && !vapi_get_hooks(c->api)->kubelets)
         return err_forbidden(err, c->resource->group, c->resource->plural, c->name,
@@ -245,7 +283,7 @@ static int prepare(struct proxy *p, struct err *err)
     if (!vapi_get_hooks(c->api)->connect)
         return err_set(err, &ERR_NOT_IMPLEMENTED, "%s of %.*s is not served here", c->sub->name,
                        STR_F(c->resource->group_resource));
-    if (proxy_read_options(c, r, err))
+    if (proxy_read_options(c, r->kind == PROXY_LOG ? NULL : c->body, r, err))
         return -1;
     proxy_read_headers(c, r);
 
@@ -255,23 +293,40 @@ static int prepare(struct proxy *p, struct err *err)
     return err_set(err, &ERR_BAD_REQUEST, "Upgrade request required");
 }
 
-void sub_proxy(struct call *c)
+static void open_connection(struct call *c)
 {
-    struct proxy *p = ARENA_NEW(c->arena, struct proxy);
+    struct proxy *p = proxy_of(c);
     struct err err;
 
     err_init(&err, c->arena);
-    assert(c->exchange);
-    *p = (struct proxy){.magic = PROXY_MAGIC, .call = c};
+    assert(c->exchange); /* a review of a client that has gone ends in an error */
     if (prepare(p, &err)) {
         call_error(c, &err);
         return;
     }
     if (proxy_socket_requested(p) && proxy_socket_refused(c))
         return;
-    c->state = p;
     c->cancel = on_gone;
     c->drained = on_drained;
     net_patience(c->exchange);
     vapi_get_hooks(c->api)->connect(vapi_get_hooks(c->api)->ctx, p);
+}
+
+/* A log is read; everything else is a connection, which admission sees. */
+void sub_proxy(struct call *c)
+{
+    static const struct reviewed_plan plan = {.operation = ADMISSION_CONNECT,
+                                              .run = open_connection};
+    struct proxy *p = ARENA_NEW(c->arena, struct proxy);
+    struct err err;
+
+    err_init(&err, c->arena);
+    *p = (struct proxy){.magic = PROXY_MAGIC, .call = c};
+    c->state = p;
+    if (read_connection(p, &err))
+        call_error(c, &err);
+    else if (p->request.kind == PROXY_LOG)
+        open_connection(c);
+    else
+        reviewed_start(c, &plan);
 }

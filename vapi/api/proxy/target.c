@@ -101,6 +101,40 @@ static int read_path(struct call *c, struct proxy_request *r, struct err *err)
     return 0;
 }
 
+/* As upstream's options have it: decoded, one slash before it. */
+struct str proxy_shown_path(const struct proxy_request *r)
+{
+    struct str path;
+
+    if (!url_decode(r->arena, r->path, false, &path))
+        return STR("");
+    while (path.n > 1 && str_has_prefix(path, STR("//")))
+        path = str_from(path, 1);
+    return path;
+}
+
+int proxy_set_path(struct proxy_request *r, struct str path, struct err *err)
+{
+    struct buf b = BUF_INIT(0);
+
+    if (str_eq(path, proxy_shown_path(r)))
+        return 0;
+    while (path.p && path.n) {
+        bool more = str_find(path, '/') < path.n;
+
+        buf_add(&b, url_encode(r->arena, str_cut(&path, '/')));
+        if (more)
+            buf_char(&b, '/');
+    }
+    r->path = arena_str(r->arena, buf_str(&b));
+    buf_fini(&b);
+    if (r->path.n && r->path.p[0] != '/')
+        r->path = arena_printf(r->arena, "/%.*s", STR_F(r->path));
+    if (path_ok(r->arena, r->path))
+        return 0;
+    return err_set(err, &ERR_BAD_REQUEST, "the path of a proxied request must be plain");
+}
+
 int proxy_read_target(struct call *c, struct proxy_request *r, struct err *err)
 {
     bool found = false;

@@ -326,7 +326,6 @@ static int read_request(struct route *r)
 {
     struct call *c = r->call;
     struct target *t = &r->target;
-    struct admission_call a;
 
     c->ns = resource_namespaced(c->resource) ? arena_str(c->arena, t->ns) : STR("");
     c->name = arena_str(c->arena, t->path_name);
@@ -348,10 +347,7 @@ static int read_request(struct route *r)
     /* Other writes are checked by write.c. */
     if (c->verb != CALL_CREATE || !c->sub)
         return 0;
-    if (body_take(c, &r->err))
-        return -1;
-    call_admission(c, ADMISSION_CREATE, &a);
-    return admission_lifecycle(&a, c->body, &r->err);
+    return body_take(c, &r->err);
 }
 
 /* ---- non-resource paths ---- */

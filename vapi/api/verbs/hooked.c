@@ -6,21 +6,12 @@
 #include "verbs.h"
 
 #include "../request/request.h"
+#include "../review/review.h"
 #include "../../core/meta.h"
 
 #include <sublet/kinds.h>
 
 /* The tree is of another version than the call's resource. */
-/* Upstream reports the error of its decoder alone, without the sentence around it that clients
- * get. */
-static void unwrap(struct err *err)
-{
-    size_t colon = str_find(err->message, ':');
-
-    if (str_contains(err->message, STR(" cannot be handled as a ")) && colon < err->message.n)
-        err->message = str_trim(str_from(err->message, colon + 1));
-}
-
 int write_decode_hooked(struct call *c, const struct resource *as, cJSON *object, struct err *err)
 {
     const struct resource *kept = c->resource;
@@ -35,7 +26,7 @@ int write_decode_hooked(struct call *c, const struct resource *as, cJSON *object
     why = failed ? NULL : kinds_unreadable(c->arena, as, object);
     c->resource = kept;
     if (failed)
-        unwrap(err);
+        reviewed_unwrap(err);
     if (failed || why)
         return failed ? -1 : err_set(err, &ERR_INTERNAL, "%s", why);
     if (kept->crd)

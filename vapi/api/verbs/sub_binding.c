@@ -5,6 +5,7 @@
  * Source: k8s.io/kubernetes pkg/registry/core/pod/storage/storage.go (BindingREST). */
 #include "verbs.h"
 
+#include "../review/review.h"
 #include "../../core/meta.h"
 
 #include <sublet/json_build.h>
@@ -43,7 +44,7 @@ static int as_plain(struct err *err)
     return err_set(err, &ERR_UNKNOWN, "%.*s", STR_F(text));
 }
 
-static int check_body(struct call *c, struct err *err)
+int sub_binding_check(struct call *c, struct err *err)
 {
     struct field_errors e;
     const struct field_path *target = FIELD(NULL, "target");
@@ -155,18 +156,22 @@ void sub_answer_status(struct call *c)
                           JSON_I64("code", 201)));
 }
 
-void sub_binding(struct call *c)
+void sub_bind_pod(struct call *c)
 {
     static const struct write_plan plan = {.make = bind_pod,
                                            .validate = no_more_checks,
                                            .answer = answer_created,
+                                           .reviewed = true,
                                            .uncounted = true,
                                            .whole = true};
-    struct err err;
 
-    err_init(&err, c->arena);
-    if (check_body(c, &err))
-        call_error(c, &err);
-    else
-        write_start(c, &plan);
+    write_start(c, &plan);
+}
+
+void sub_binding(struct call *c)
+{
+    static const struct reviewed_plan plan = {
+        .operation = ADMISSION_CREATE, .check = sub_binding_check, .run = sub_bind_pod};
+
+    reviewed_start(c, &plan);
 }

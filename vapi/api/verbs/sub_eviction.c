@@ -11,9 +11,11 @@
 #include "verbs.h"
 
 #include "../request/request.h"
+#include "../review/review.h"
 
 #include <assert.h>
 
+#include <sublet/json_build.h>
 #include <sublet/object.h>
 
 #define MAX_DISRUPTED 2000
@@ -278,24 +280,42 @@ static void evict(struct eviction *v)
         charge(v, budget);
 }
 
-void sub_eviction(struct call *c)
+/* A dry run by the query alone becomes one by the options, which admission sees. */
+static int check(struct call *c, struct err *err)
+{
+    struct arena *a = c->arena;
+    cJSON *options;
+
+    if (!str_eq(json_str_at(c->body, "metadata.name"), c->name))
+        return err_set(err, &ERR_BAD_REQUEST, "name in URL does not match name in Eviction object");
+    options = json_get(c->body, "deleteOptions");
+    if (json_is_object(options) && c->options.dry_run && !json_count(json_get(options, "dryRun")))
+        json_set(a, options, "dryRun", json_array(a, json_new_string(a, STR("All"))));
+    return 0;
+}
+
+static void run(struct call *c)
 {
     struct eviction *v = ARENA_NEW(c->arena, struct eviction);
-    struct str name = json_str_at(c->body, "metadata.name");
     const cJSON *options = json_get(c->body, "deleteOptions");
-    bool dry_run = c->options.dry_run, valid = false;
+    bool dry_run = c->options.dry_run;
 
     v->call = c;
     err_init(&v->err, c->arena);
     v->budgets = registry_find_group_resource(vapi_registry(c->api), STR("policy"),
                                               STR("poddisruptionbudgets"));
-    if (!str_eq(name, c->name))
-        err_set(&v->err, &ERR_BAD_REQUEST, "name in URL does not match name in Eviction object");
-    else if (!options || !options_from_body(c, options, &v->err))
-        valid = true;
-    c->options.dry_run |= dry_run;
-    if (valid)
-        evict(v);
-    else
+    if (options && options_from_body(c, options, &v->err)) {
         fail(v, &v->err);
+        return;
+    }
+    c->options.dry_run |= dry_run;
+    evict(v);
+}
+
+void sub_eviction(struct call *c)
+{
+    static const struct reviewed_plan plan = {
+        .operation = ADMISSION_CREATE, .check = check, .run = run};
+
+    reviewed_start(c, &plan);
 }

@@ -69,11 +69,6 @@ static cJSON *scale_of(struct call *c, const cJSON *object)
     return scale;
 }
 
-cJSON *sub_scale_view(void *call, const cJSON *object)
-{
-    return scale_of(call, object);
-}
-
 /* Sets a dotted path whose parents may be missing. */
 static void set_number(struct arena *a, cJSON *object, const char *path, int64_t value)
 {
@@ -88,25 +83,38 @@ static void set_number(struct arena *a, cJSON *object, const char *path, int64_t
                  path + dot + 1, value);
 }
 
-static int make_scaled(struct call *c, cJSON *base, cJSON **ret, struct err *err)
+/* The Scale that the client requests, beside the one that is. */
+static int propose(struct call *c, cJSON *base, struct write_part *ret, struct err *err)
 {
-    cJSON *old = scale_of(c, base), *scale = NULL, *metadata = vapi_meta_of(c->arena, base);
+    cJSON *old = scale_of(c, base), *scale = NULL;
     struct managed m;
-    int64_t replicas;
-    struct field_errors e;
     struct str name;
 
     managed_open(&m, c, c->resource);
     if (managed_to_scale(&m, base, old, err) ||
         write_apply_body(c, json_copy(c->arena, old), &scale, err))
         return -1;
-    replicas = json_i64_at(scale, "spec.replicas", 0);
-
     name = json_str_at(scale, "metadata.name");
     if (name.n && !str_eq(name, c->name))
         return err_set(err, &ERR_BAD_REQUEST,
                        "the name of the object (%.*s) does not match the name on the URL (%.*s)",
                        STR_F(name), STR_F(c->name));
+    if (c->verb != CALL_PATCH || c->patch != PATCH_TYPE_APPLY)
+        managed_track(&m, old, old, scale, scale);
+    *ret = (struct write_part){.object = scale, .old = old};
+    return 0;
+}
+
+static int adopt(struct call *c, const struct write_part *part, cJSON *base, cJSON **ret,
+                 struct err *err)
+{
+    const cJSON *old = part->old, *scale = part->object;
+    cJSON *metadata = vapi_meta_of(c->arena, base);
+    int64_t replicas = json_i64_at(scale, "spec.replicas", 0);
+    struct managed m;
+    struct field_errors e;
+
+    managed_open(&m, c, c->resource);
     field_errors_init(&e, c->arena);
     if (replicas < 0 && !c->resource->crd) /* crd_validate() checks those */
         field_invalid(&e, FIELD(FIELD(NULL, "spec"), "replicas"), json_new_i64(c->arena, replicas),
@@ -114,8 +122,6 @@ static int make_scaled(struct call *c, cJSON *base, cJSON **ret, struct err *err
     if (field_errors_to_err(&e, STR("autoscaling"), STR("Scale"), c->name, err))
         return -1;
 
-    if (c->verb != CALL_PATCH || c->patch != PATCH_TYPE_APPLY)
-        managed_track(&m, old, old, scale, scale);
     if (managed_from_scale(&m, scale, base, err))
         return -1;
     set_number(c->arena, base, paths_of(c)->spec_replicas, replicas);
@@ -170,7 +176,8 @@ static void get_scale(struct call *c)
 
 void sub_scale(struct call *c)
 {
-    static const struct write_plan plan = {.make = make_scaled, .answer = answer_scale};
+    static const struct write_plan plan = {
+        .propose = propose, .adopt = adopt, .view = scale_of, .answer = answer_scale};
 
     if (c->verb == CALL_GET)
         get_scale(c);

@@ -9,6 +9,7 @@
 
 struct field_errors;
 struct list;
+struct write_part;
 
 /* read.c, write.c, delete.c, collection.c */
 void call_get(struct call *c);
@@ -43,14 +44,25 @@ struct write_plan {
     void (*answer)(struct call *c, int status, cJSON *object);
     /* Instead of kind->prepare_update: the object with the fields to keep restored. */
     cJSON *(*prepare)(struct arena *a, cJSON *object, const cJSON *old);
+    /* The object is written through another one that admission sees in its place: a Scale. propose
+     * makes that of the base (a fresh tree) and of c->body; adopt, instead of make, the object of
+     * it, as webhooks left it; view is what validating admission sees of a whole object. */
+    int (*propose)(struct call *c, cJSON *base, struct write_part *ret, struct err *err);
+    int (*adopt)(struct call *c, const struct write_part *part, cJSON *base, cJSON **ret,
+                 struct err *err);
+    cJSON *(*view)(struct call *c, const cJSON *object);
+    bool reviewed;  /* admission saw the body apart (api/review) */
     bool uncounted; /* does not increment metadata.generation */
     bool whole; /* the handler writes the whole object: no status split, no kind->prepare_update */
 };
-/* sub_scale.c: an object as the Scale that admission policies see; for admission_call.view. */
-cJSON *sub_scale_view(void *call, const cJSON *object);
+struct write_part {
+    cJSON *object;
+    const cJSON *old;
+};
 /* By c->verb: create, update or patch; an update of c->name with a plan that makes the object needs
  * no body. */
 void write_start(struct call *c, const struct write_plan *plan);
+/* write_body.c */
 /* The body, merged, applied or as it is, onto object by c->patch (verb PATCH) or in its place
  * (UPDATE). */
 int write_apply_body(struct call *c, cJSON *object, cJSON **ret, struct err *err) MUST_CHECK;
@@ -100,6 +112,10 @@ int admit_shape(struct call *c, const cJSON *object, const cJSON *old, struct er
 
 /* sub_*.c */
 void sub_scale(struct call *c);
+void sub_token(struct call *c);
+void sub_review(struct call *c);   /* a create of a kind that is never stored */
+void sub_bind_pod(struct call *c); /* the handler of a create of bindings, admitted */
+int sub_binding_check(struct call *c, struct err *err) MUST_CHECK;
 void sub_replace(struct call *c);
 /* 201 and a Status Success without details: the answer of binding and eviction. */
 void sub_answer_status(struct call *c);

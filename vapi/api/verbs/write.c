@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  * room: vapi
  *
- * Create, update and patch, as one machine. Every step may fail the call; only HOOK, ADMIT and
- * REVIEW may wait: for mutating webhooks, the syncer, and validating webhooks.
+ * Create, update and patch, as one machine. Every step may fail the call; only PROPOSE, HOOK, ADMIT
+ * and REVIEW may wait: for mutating webhooks, the syncer, and validating webhooks.
  *
- *   DECODE -> BASE -> MAKE -> META -> MUTATE -> HOOK -> PREPARE -> VALIDATE
- *              ^                                                      v
- *              '--- the base changed meanwhile --- COMMIT <- REVIEW <- CONFIRM <- ADMIT
- *                                                     '-> answered
+ *   DECODE -> BASE -> PROPOSE -> MAKE -> META -> MUTATE -> HOOK -> PREPARE -> VALIDATE
+ *              ^                                                                v
+ *              '------- the base changed meanwhile --- COMMIT <- REVIEW <- CONFIRM <- ADMIT
+ *                                                         '-> answered
  *
+ * PROPOSE: an object that is written through another one (a Scale): that one, and its mutating
+ * admission, which the whole object then does not pass.
  * A step must never change the base's tree, and nothing may be stored that VALIDATE did not
  * check. */
 #include "verbs.h"
@@ -16,6 +18,7 @@
 #include "../observe/observe.h"
 #include "../request/request.h"
 #include "../respond/respond.h"
+#include "../review/review.h"
 #include "../../core/meta.h"
 #include "../../core/quarantine.h"
 
@@ -35,6 +38,7 @@
 enum write_step {
     STEP_DECODE,
     STEP_BASE,
+    STEP_PROPOSE,
     STEP_MAKE,
     STEP_META,
     STEP_MUTATE,
@@ -60,6 +64,7 @@ struct write {
     const cJSON *old;                /* its tree */
     const cJSON *respelled;          /* old for comparisons: its quantities spelled as in object */
     cJSON *object;
+    struct write_part part; /* of a plan that proposes */
     bool creating, generates_name, admitted;
     unsigned attempts, names_tried;
     size_t warned; /* number of warnings before those of the kind */
@@ -68,6 +73,12 @@ struct write {
 };
 
 static const struct write_plan PLAIN = {.whole = false};
+
+/* The body is not the object, or not all of it. */
+static bool has_own_body(const struct write_plan *p)
+{
+    return p->make || p->adopt;
+}
 
 static bool on_status(const struct call *c)
 {
@@ -176,23 +187,6 @@ static enum outcome allow_create_on_update(struct write *w, struct err *err)
     return GO_ON;
 }
 
-/* The object's name must be the URL's. */
-int write_check_name(const struct call *c, const cJSON *object, struct err *err)
-{
-    struct str name = json_str_at(object, "metadata.name");
-
-    if (str_eq(name, c->name))
-        return 0;
-    if (!name.n)
-        return err_set(err, &ERR_BAD_REQUEST,
-                       "the name of the object (%.*s based on URL) was undeterminable: name must "
-                       "be provided",
-                       STR_F(c->name));
-    return err_set(err, &ERR_BAD_REQUEST,
-                   "the name of the object (%.*s) does not match the name on the URL (%.*s)",
-                   STR_F(name), STR_F(c->name));
-}
-
 /* Reported before a missing name. */
 static int check_space(const struct call *c, struct err *err)
 {
@@ -210,10 +204,10 @@ static enum outcome step_base(struct write *w, struct err *err)
     c->resource = w->requested;
     w->base = store_object_unref(w->base);
     w->old = w->respelled = NULL;
-    w->creating = c->verb == CALL_CREATE && !w->plan->make;
+    w->creating = c->verb == CALL_CREATE && !has_own_body(w->plan);
     if (w->creating)
         return GO_ON;
-    if (c->verb == CALL_UPDATE && !w->plan->make &&
+    if (c->verb == CALL_UPDATE && !has_own_body(w->plan) &&
         (check_space(c, err) || write_check_name(c, c->body, err)))
         return FAILED;
     w->base = store_latest(vapi_store(c->api), c->resource->storage, c->ns, c->name);
@@ -225,72 +219,6 @@ static enum outcome step_base(struct write *w, struct err *err)
 }
 
 /* ---- MAKE: the object the client requests ---- */
-
-static int apply_patch(struct call *c, cJSON *object, cJSON **ret, struct err *err)
-{
-    struct str group, version, kind;
-    uint32_t node;
-
-    switch (c->patch) {
-    case PATCH_TYPE_JSON:
-        return patch_json(c->arena, object, c->body, ret, err);
-    case PATCH_TYPE_MERGE:
-        return patch_merge(c->arena, object, c->body, ret, err);
-    case PATCH_TYPE_STRATEGIC:
-        call_body_expected(c, &group, &version, &kind);
-        if (str_eq(kind, c->resource->kind))
-            return patch_strategic(c->arena, c->resource->schema, c->resource->node, object,
-                                   c->body, ret, err);
-        node = schema_builtin_root(group, version, kind);
-        return patch_strategic(c->arena, &SCHEMA_BUILTIN, node, object, c->body, ret, err);
-    case PATCH_TYPE_APPLY:
-    default:
-        return managed_apply(c, object, ret, err);
-    }
-}
-
-int write_apply_body(struct call *c, cJSON *object, cJSON **ret, struct err *err)
-{
-    const char *why;
-    cJSON *made;
-
-    if (c->verb != CALL_PATCH) {
-        /* Only a create with a generated name is ever repeated. */
-        bool once = c->verb == CALL_CREATE && !json_str_at(c->body, "metadata.generateName").n;
-
-        why = kinds_unreadable(c->arena, c->resource, c->body);
-        if (why)
-            return body_refuse(c, why, err);
-        *ret = once ? c->body : json_copy(c->arena, c->body);
-        return 0;
-    }
-    if (apply_patch(c, object, &made, err))
-        return -1;
-    if (!json_is_object(made))
-        return body_refuse_patched(c, made, body_not_object(c, made), err);
-    why = kinds_unreadable(c->arena, c->resource, made);
-    if (why)
-        return body_refuse_patched(c, made, str_c(why), err);
-    if (c->patch == PATCH_TYPE_STRATEGIC) /* it names only the fields of this kind */
-        body_set_kind(c, made);
-    *ret = made;
-    return c->patch == PATCH_TYPE_APPLY ? 0 : body_check_patched(c, made, err);
-}
-
-int write_set_defaults(struct call *c, cJSON *object, struct err *err)
-{
-    const struct resource *r = c->resource;
-    bool applied = c->verb == CALL_PATCH && c->patch == PATCH_TYPE_APPLY;
-
-    if (r->crd)
-        return crd_default_written(r->crd, c->arena, object, applied)
-                   ? 0
-                   : err_set(err, &ERR_TOO_LARGE,
-                             "Request entity too large: the object with its defaults");
-    kinds_defaults(r, c->arena, object);
-    schema_default(c->arena, r->schema, r->node, object);
-    return 0;
-}
 
 /* An apply tracked them itself, as do writes to Scale; a POST to a subresource does not change
  * managedFields. */
@@ -305,8 +233,9 @@ static enum outcome step_make(struct write *w, struct err *err)
 {
     struct call *c = w->call;
     cJSON *copy = w->base ? json_copy(c->arena, w->old) : NULL;
-    int failed = w->plan->make ? w->plan->make(c, copy, &w->object, err)
-                               : write_apply_body(c, copy, &w->object, err);
+    int failed = w->plan->adopt  ? w->plan->adopt(c, &w->part, copy, &w->object, err)
+                 : w->plan->make ? w->plan->make(c, copy, &w->object, err)
+                                 : write_apply_body(c, copy, &w->object, err);
 
     if (failed)
         return FAILED;
@@ -319,7 +248,7 @@ static enum outcome step_make(struct write *w, struct err *err)
     }
     if (write_set_defaults(c, w->object, err))
         return FAILED;
-    if (c->verb != CALL_PATCH && !w->plan->make)
+    if (c->verb != CALL_PATCH && !has_own_body(w->plan))
         audit_request(c, c->resource == w->requested ? w->object : c->body);
     if (w->creating && c->verb == CALL_CREATE)
         vapi_meta_wipe(c->arena, w->object); /* fields the endpoint cannot set get no owner */
@@ -422,16 +351,26 @@ static enum admission_operation operation(const struct write *w)
     return w->creating ? ADMISSION_CREATE : ADMISSION_UPDATE;
 }
 
-static enum outcome step_mutate(struct write *w, struct err *err)
+/* Built-in plug-ins and policies; *ret_before: the object before a policy changed it, or NULL. */
+static int mutate(struct write *w, cJSON **ret_before, struct err *err)
 {
     struct admission_call a;
-    cJSON *before = NULL;
 
+    *ret_before = NULL;
+    if (w->plan->reviewed || w->plan->propose)
+        return 0;
     call_admission(w->call, operation(w), &a);
     a.call = w->call;
     a.decode = write_decode_hooked;
-    a.replaced = &before;
-    if (admission_mutate(&a, w->object, w->old, err) ||
+    a.replaced = ret_before;
+    return admission_mutate(&a, w->object, w->old, err);
+}
+
+static enum outcome step_mutate(struct write *w, struct err *err)
+{
+    cJSON *before;
+
+    if (mutate(w, &before, err) ||
         (before && write_keep_identity(w->call, w->object, before, w->base, err)) ||
         write_set_defaults(w->call, w->object, err))
         return FAILED;
@@ -453,13 +392,14 @@ static void take_member(struct arena *a, cJSON *to, const cJSON *from, const cha
 
 static void write_tick(struct write *w);
 
-static struct webhook_review review_of(const struct write *w)
+static struct webhook_review review_of(const struct write *w, struct write_part part)
 {
     return (struct webhook_review){.call = w->call,
                                    .operation = operation(w),
                                    .requested = w->requested,
-                                   .object = w->object,
-                                   .old = w->old,
+                                   .object = part.object,
+                                   .old = part.old,
+                                   .apart = w->plan->view,
                                    .unnamed = w->generates_name};
 }
 
@@ -480,25 +420,58 @@ static void on_hooked(void *ctx, cJSON *object, bool changed, const struct err *
     write_tick(w);
 }
 
-/* Of subresources, those whose body is the object itself. */
 static bool has_webhooks(const struct write *w)
 {
-    static const bool whole[N_SUBRESOURCES] = {[SUB_STATUS] = true,
-                                               [SUB_APPROVAL] = true,
-                                               [SUB_EPHEMERAL_CONTAINERS] = true,
-                                               [SUB_FINALIZE] = true,
-                                               [SUB_RESIZE] = true};
-    const struct call *c = w->call;
+    return !w->plan->reviewed && call_has_webhooks(w->call);
+}
 
-    return (!c->sub || whole[c->sub->kind]) && call_has_webhooks(c);
+/* PROPOSE may have waited for the webhooks of the object's part. */
+static void on_proposed(void *ctx, cJSON *object, bool changed, const struct err *err)
+{
+    struct write *w = ctx;
+
+    (void)changed;
+    assert(w->magic == WRITE_MAGIC && w->step == STEP_PROPOSE);
+    w->part.object = object;
+    if (err || write_check_served(w->call, w->requested, &w->err)) {
+        fail(w, err ? err : &w->err);
+        return;
+    }
+    w->step++;
+    write_tick(w);
+}
+
+static enum outcome step_propose(struct write *w, struct err *err)
+{
+    struct call *c = w->call;
+    cJSON *before = NULL;
+    struct admission_call a;
+    struct webhook_review r;
+
+    if (!w->plan->propose)
+        return GO_ON;
+    if (w->plan->propose(c, json_copy(c->arena, w->old), &w->part, err))
+        return FAILED;
+    call_admission(c, operation(w), &a);
+    a.apart = true;
+    a.call = c;
+    a.decode = reviewed_decode;
+    a.replaced = &before;
+    if (admission_mutate(&a, w->part.object, w->part.old, err))
+        return FAILED;
+    r = review_of(w, w->part);
+    return has_webhooks(w) && webhooks_run(WEBHOOKS_MUTATING, &r, reviewed_decode, on_proposed, w)
+               ? WAITING
+               : GO_ON;
 }
 
 static enum outcome step_hook(struct write *w, struct err *err)
 {
-    struct webhook_review r = review_of(w);
+    struct webhook_review r = review_of(w, (struct write_part){w->object, w->old});
 
     (void)err;
-    return has_webhooks(w) && webhooks_run(WEBHOOKS_MUTATING, &r, write_decode_hooked, on_hooked, w)
+    return has_webhooks(w) && !w->plan->propose &&
+                   webhooks_run(WEBHOOKS_MUTATING, &r, write_decode_hooked, on_hooked, w)
                ? WAITING
                : GO_ON;
 }
@@ -747,14 +720,32 @@ static enum outcome step_admit(struct write *w, struct err *err)
     return WAITING;
 }
 
-static enum outcome step_confirm(struct write *w, struct err *err)
+/* What validating admission sees: the object, or that in its place. */
+static struct write_part seen(const struct write *w)
 {
+    struct call *c = w->call;
+
+    return w->plan->view
+               ? (struct write_part){w->plan->view(c, w->object), w->plan->view(c, w->old)}
+               : (struct write_part){w->object, w->old};
+}
+
+static int confirm(struct write *w, struct err *err)
+{
+    struct write_part part;
     struct admission_call a;
 
+    if (w->plan->reviewed)
+        return 0;
+    part = seen(w);
     call_admission(w->call, operation(w), &a);
-    if (w->call->sub && w->call->sub->kind == SUB_SCALE)
-        a.view = sub_scale_view;
-    return admission_validate(&a, w->object, w->old, err) ? FAILED : GO_ON;
+    a.apart = w->plan->view;
+    return admission_validate(&a, part.object, part.old, err);
+}
+
+static enum outcome step_confirm(struct write *w, struct err *err)
+{
+    return confirm(w, err) ? FAILED : GO_ON;
 }
 
 /* ---- REVIEW: validating webhooks ---- */
@@ -768,14 +759,15 @@ static int confirm_again(struct write *w, struct err *err)
     if (write_check_served(w->call, w->requested, err) ||
         (w->creating && admission_lifecycle(&a, w->object, err)))
         return -1;
-    return admission_validate(&a, w->object, w->old, err);
+    return confirm(w, err);
 }
 
 static void on_reviewed(void *ctx, cJSON *object, bool changed, const struct err *err)
 {
     struct write *w = ctx;
 
-    assert(w->magic == WRITE_MAGIC && w->step == STEP_REVIEW && object == w->object && !changed);
+    (void)object;
+    assert(w->magic == WRITE_MAGIC && w->step == STEP_REVIEW && !changed);
     if (err || confirm_again(w, &w->err)) {
         fail(w, err ? err : &w->err);
         return;
@@ -786,11 +778,13 @@ static void on_reviewed(void *ctx, cJSON *object, bool changed, const struct err
 
 static enum outcome step_review(struct write *w, struct err *err)
 {
-    struct webhook_review r = review_of(w);
+    struct webhook_review r;
 
     (void)err;
-    return has_webhooks(w) && webhooks_run(WEBHOOKS_VALIDATING, &r, NULL, on_reviewed, w) ? WAITING
-                                                                                          : GO_ON;
+    if (!has_webhooks(w))
+        return GO_ON;
+    r = review_of(w, seen(w));
+    return webhooks_run(WEBHOOKS_VALIDATING, &r, NULL, on_reviewed, w) ? WAITING : GO_ON;
 }
 
 /* ---- COMMIT ---- */
@@ -894,10 +888,11 @@ static enum outcome step_commit(struct write *w, struct err *err)
 typedef enum outcome (*step_run)(struct write *w, struct err *err);
 
 static const step_run STEPS[N_STEPS] = {
-    [STEP_DECODE] = step_decode,   [STEP_BASE] = step_base,         [STEP_MAKE] = step_make,
-    [STEP_META] = step_meta,       [STEP_MUTATE] = step_mutate,     [STEP_HOOK] = step_hook,
-    [STEP_PREPARE] = step_prepare, [STEP_VALIDATE] = step_validate, [STEP_ADMIT] = step_admit,
-    [STEP_CONFIRM] = step_confirm, [STEP_REVIEW] = step_review,     [STEP_COMMIT] = step_commit,
+    [STEP_DECODE] = step_decode, [STEP_BASE] = step_base,       [STEP_PROPOSE] = step_propose,
+    [STEP_MAKE] = step_make,     [STEP_META] = step_meta,       [STEP_MUTATE] = step_mutate,
+    [STEP_HOOK] = step_hook,     [STEP_PREPARE] = step_prepare, [STEP_VALIDATE] = step_validate,
+    [STEP_ADMIT] = step_admit,   [STEP_CONFIRM] = step_confirm, [STEP_REVIEW] = step_review,
+    [STEP_COMMIT] = step_commit,
 };
 
 static void write_tick(struct write *w)
@@ -934,41 +929,10 @@ void write_start(struct call *c, const struct write_plan *plan)
     write_tick(w);
 }
 
-/* POST to bindings is the deprecated form of POST to a pod's binding. */
-static bool is_binding(struct call *c)
-{
-    const struct resource *pods =
-        registry_find(vapi_registry(c->api), STR(""), STR("v1"), STR("pods"));
-
-    if (!pods || !(c->resource->flags & RES_BINDING))
-        return false;
-    c->resource = pods;
-    c->sub = resource_sub(pods, STR("binding"));
-    c->name = json_str_at(c->body, "metadata.name");
-    return c->sub != NULL;
-}
-
-static void handle_review(struct call *c)
-{
-    struct err err;
-
-    err_init(&err, c->arena);
-    if (body_take(c, &err)) {
-        call_error(c, &err);
-        return;
-    }
-    if (!c->done) /* in-process callers mean the uid */
-        vapi_meta_wipe(c->arena, c->body);
-    if (is_binding(c))
-        sub_binding(c);
-    else
-        auth_handle_review(c);
-}
-
 void call_create(struct call *c)
 {
     if (c->resource->flags & RES_REVIEW)
-        handle_review(c);
+        sub_review(c);
     else
         write_start(c, NULL);
 }
