@@ -544,7 +544,8 @@ static struct grants_budget budget_of(struct arena *a, const struct grant_row *r
                                   .spent = r->spent.spent,
                                   .forecast = r->spent.forecast,
                                   .percent = r->spent.percent,
-                                  .threshold = r->spent.threshold};
+                                  .threshold = r->spent.threshold,
+                                  .enforcement = r->budget.enforcement};
 }
 
 static struct grants_row row_of(struct arena *a, const struct grant_state *s, size_t i,

@@ -42,6 +42,7 @@ struct grants_budget {
     int64_t amount, spent, forecast; /* in millionths; forecast 0: none */
     int64_t percent;
     unsigned threshold; /* that is reached; 0: none is */
+    enum budget_enforcement enforcement;
 };
 /* A binding, as it was last computed. */
 struct grants_row {

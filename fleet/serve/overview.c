@@ -115,7 +115,8 @@ static cJSON *budget_of(struct arena *a, const struct grants_budget *b)
     return json_object(
         a, JSON("amount", fleet_budget_text(a, b->amount)), JSON("currency", b->currency),
         JSON("spent", fleet_budget_text(a, b->spent)), JSON_I64("percent", b->percent),
-        JSON_NONEMPTY("forecast", b->forecast ? fleet_budget_text(a, b->forecast) : STR("")));
+        JSON_NONEMPTY("forecast", b->forecast ? fleet_budget_text(a, b->forecast) : STR("")),
+        JSON("enforcement", FLEET_BUDGET_ENFORCEMENTS[b->enforcement]));
 }
 
 static cJSON *bindings_of(struct arena *a, const struct overview *o, size_t *more)

@@ -5,6 +5,7 @@ SUBLET_SCREENSHOTS names a directory for pictures of each state.
 """
 import os
 
+import pytest
 from selenium.webdriver.common.by import By
 
 from testenv import eventually
@@ -33,11 +34,12 @@ class Seen:
         return self.browser.execute_script(
             "return [...document.getElementById(arguments[0]).tBodies[0].rows].map(r => [...r.cells].map(c => c.textContent))", table)
 
-    def bars(self, row):
-        """{class: width in pixels} of the bar of the row of a pool."""
+    def bars(self, row, table="pools"):
+        """{class: width in pixels} of the bar of the row of a pool, or of a tenant."""
         return self.browser.execute_script(
-            "const r = [...document.getElementById('pools').tBodies[0].rows].find(r => r.cells[0].textContent === arguments[0]);"
-            "return Object.fromEntries([...r.querySelectorAll('.bar div')].map(d => [d.className, d.getBoundingClientRect().width]))", row)
+            "const r = [...document.getElementById(arguments[1]).tBodies[0].rows].find(r => r.cells[0].textContent === arguments[0]);"
+            "return Object.fromEntries([...r.querySelectorAll('.bar div')].map(d => [d.className, d.getBoundingClientRect().width]))",
+            row, table)
 
     def log_in(self, token):
         self.browser.find_element(By.ID, "token").send_keys(token + "\n")
@@ -112,4 +114,55 @@ def test_a_person_looks(host, page, pools, browser):
     seen.open()
     eventually(lambda: seen.text("status") == "A token is needed.", 30, "the question for a token")
     assert not seen.shown("state") and page.namespace not in browser.page_source
+    assert seen.errors() == [], seen.errors()
+
+
+GROUP = "/apis/sublet.dev/v1alpha1"
+
+
+@pytest.mark.parametrize("page", [{"config": {"pools": [{"name": "any"}], "grants": {"enabled": True}}}], indirect=True)
+def test_budgets(host, gpu_crds, page, pools, browser):
+    """What is spent, what will be by the month's end, and the budget, as a bar and as words that follow the binding."""
+    pool = {k: v for k, v in pools["pools"][0].items() if k != "name"}
+    page.create(f"{GROUP}/gpupools", {"apiVersion": "sublet.dev/v1alpha1", "kind": "GPUPool", "metadata": {"name": "a100"}, "spec": pool})
+    bindings = f"{GROUP}/namespaces/{page.namespace}/gpubindings"
+    page.create(bindings, {"apiVersion": "sublet.dev/v1alpha1", "kind": "GPUBinding", "metadata": {"name": "a100"},
+                           "spec": {"pool": "a100", "guarantee": "8"}})
+    page.fleet.write_config(pools=[dict(p, metering={"price": "3600", "currency": "USD"}) for p in pools["pools"]],
+                            grants={"enabled": True})
+    page.fleet.start()
+    page.fleet.stop()
+    page.fleet.began_earlier(7200)
+    page.fleet.start()
+    eventually(lambda: host.api.get(f"{bindings}/a100").get("status", {}).get("grant") == "8", 60, "its grant")
+    path = f"/api/v1/namespaces/{page.namespace}/pods"
+    host.api.post(path, gpu_pod(pools["pools"][0], "one", 4))
+    eventually(lambda: host.api.get(f"{path}/one")["spec"].get("nodeName"), 60, "its node")
+    seen = Seen(browser, page).open()
+    eventually(lambda: seen.shown("login"), 30, "the question for a token")
+    seen.log_in(page.account("seer", True))
+    eventually(lambda: [r for r in seen.rows("tenants") if r[0] == page.namespace and r[3] == "4"], 30, "the tenant's row")
+    assert not seen.shown("planned"), "no binding has a budget"
+    eventually(lambda: any(float(x["cost"]) > 4 for x in page.fleet.report("tenant,pool")["lines"] if x.get("tenant") == page.namespace),
+               60, "its cost")
+    host.api.delete(f"{path}/one", gracePeriodSeconds=0)
+    eventually(lambda: [r for r in seen.rows("tenants") if r[0] == page.namespace and r[3] == "0"], 30, "the pod's end")
+
+    def budget(amount, good, what):
+        host.api.patch(f"{bindings}/a100", {"spec": {"budget": {"amount": amount}}})
+        row = eventually(lambda: next((r for r in seen.rows("budgets") if r[0] == page.namespace and good(r)), None), 120, what)
+        assert row[1] == "a100" and seen.shown("planned")
+        return row, seen.bars(page.namespace, "budgets")
+    row, bars = budget("1000000000", lambda r: r[4] and float(r[3]) > 4, "the forecast")
+    assert row[5:] == ["1000000000.00 USD", "0%", ""] and bars["idle"] > 0 and "beyond" not in bars, (row, bars)
+    spent, forecast = (float(r) for r in row[3:5])
+    assert 0 < spent < forecast
+    row, bars = budget(f"{(spent + forecast) / 2:.6f}", lambda r: r[7], "a budget that will not do")
+    assert row[7] == "will be exceeded at this rate" and row[6] != "100%", row
+    whole = sum(bars.values())
+    assert set(bars) == {"guaranteed", "forecast", "beyond"} and abs(bars["guaranteed"] / whole - spent / forecast) < 0.02, (row, bars)
+    seen.picture("6-budget")
+    row, bars = budget(f"{spent / 2:.6f}", lambda r: r[7] == "spent", "a budget that is spent")
+    assert set(bars) == {"guaranteed", "unhealthy", "beyond"} and int(row[6][:-1]) >= 199, (row, bars)
+    seen.picture("7-spent")
     assert seen.errors() == [], seen.errors()

@@ -161,12 +161,12 @@ def tenant(workdir, request):
 
 
 @pytest.fixture
-def page(host, workdir, pools, tmp_path):
-    """A fleet with a page (Page); not started."""
+def page(host, workdir, pools, tmp_path, request):
+    """A fleet with a page (Page); not started. param: values of the chart, whose rights it has."""
     tag = secrets.token_hex(3)
     made = Page(host, os.path.join(workdir, f"page-{tag}"), tag, pools)
     try:
-        made.allow(tmp_path)
+        made.allow(tmp_path, **getattr(request, "param", {}))
         yield made
     finally:
         made.close()

@@ -50,8 +50,8 @@ class Page:
         self.made.append(f"{path}/{body['metadata']['name']}")
         return self.host.api.post(path, body)
 
-    def allow(self, directory):
-        for o in chart_objects(directory, self.namespace, page={"enabled": True}):
+    def allow(self, directory, **values):
+        for o in chart_objects(directory, self.namespace, page={"enabled": True}, **values):
             if o["apiVersion"].startswith("rbac."):
                 scope = f"/namespaces/{self.namespace}" if "namespace" in o["metadata"] else ""
                 self.create(f"/apis/{o['apiVersion']}{scope}/{o['kind'].lower()}s", o)

@@ -84,18 +84,7 @@ function showPools(s) {
     }), "No pools.");
 }
 
-function budgetOf(b) {
-    if (!b.budget)
-        return "";
-    const {percent, amount, currency, forecast} = b.budget;
-    return `${percent}% of ${amount} ${currency} spent` + (forecast ? `, ${forecast} by the month's end at this rate` : "");
-}
-
 function stateOf(b) {
-    return [grantOf(b), budgetOf(b)].filter(Boolean).join("; ");
-}
-
-function grantOf(b) {
     if (b.state !== "Granted") return `refused: ${b.state}`;
     if (b.reclaimAt) return `to give back ${round(Math.max(0, b.holds - b.grant))} from ${b.reclaimAt}`;
     return +b.grant > +b.guarantee ? "may borrow" : +b.grant < +b.guarantee ? "lends" : "";
@@ -114,6 +103,28 @@ function showTenants(s) {
             rows.push([h.tenant, h.pool, bar([["guaranteed", 1]], 1), number(h.held), "", "", "", "",
                 s.bindings.length && !s.notShown ? "without a binding" : ""]);
     show("tenants", rows, "No tenant holds GPUs, and there are no bindings.");
+}
+
+const ENFORCED = {Queue: ": nothing beyond the guarantee", Stop: ": nothing new"};
+
+function budgetState(b) {
+    if (b.percent >= 100) return "spent" + (ENFORCED[b.enforcement] || "");
+    return +b.forecast > +b.amount ? "will be exceeded at this rate" : "";
+}
+
+// The full width is the greatest of the three; what is beyond the budget is to the right of it.
+function budgetBar(b) {
+    const amount = +b.amount, spent = +b.spent, most = Math.max(+(b.forecast || 0), spent);
+    const within = Math.min(spent, amount), over = Math.max(spent, amount);
+    return bar([["guaranteed", within], ["forecast", Math.min(most, amount) - within], ["unhealthy", spent - within],
+        ["beyond", most - over], ["idle", amount - most]], Math.max(amount, most));
+}
+
+function showBudgets(s) {
+    const rows = s.bindings.filter(b => b.budget);
+    byId("planned").hidden = !rows.length;
+    show("budgets", rows.map(({tenant, pool, budget: b}) => [tenant, pool, budgetBar(b), {n: b.spent}, {n: b.forecast || ""},
+        {n: `${b.amount} ${b.currency}`}, {n: `${b.percent}%`}, budgetState(b)]), "");
 }
 
 const STATES = {"not-ready": "node not Ready", unhealthy: "unhealthy", cordoned: "cordoned",
@@ -163,6 +174,7 @@ function showState(s) {
     if (!s.observed) return;
     showPools(s);
     showTenants(s);
+    showBudgets(s);
     showFaults(s);
     showHoarders(s);
     showMisuse(s);

@@ -136,7 +136,8 @@ static void bindings_and_pools_that_are_granted_only(void **state)
                     .amount = 1500000000,
                     .spent = 1201334512,
                     .forecast = 1800000000,
-                    .percent = 80}},
+                    .percent = 80,
+                    .enforcement = BUDGET_STOP}},
         {.tenant = STR("<script>"),
          .pool = STR("l4"),
          .state = "Overcommitted",
@@ -189,7 +190,7 @@ static void bindings_and_pools_that_are_granted_only(void **state)
     says(s, "bindings", 1, "state", "Overcommitted");
     assert_str(json_text(w->a, json_get(json_at(json_get(s, "bindings"), 0), "budget")),
                "{\"amount\":\"1500.00\",\"currency\":\"USD\",\"spent\":\"1201.334512\","
-               "\"percent\":80,\"forecast\":\"1800.00\"}");
+               "\"percent\":80,\"forecast\":\"1800.00\",\"enforcement\":\"Stop\"}");
     assert_null(json_get(json_at(json_get(s, "bindings"), 1), "budget"));
     says(s, "bindings", 0, "grant", "2.333");
     says(s, "bindings", 0, "wants", "3.000");
