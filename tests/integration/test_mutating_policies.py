@@ -264,3 +264,22 @@ def test_identity_is_not_a_policys(pair):
         here.delete(f"{ROOT}ybindings/{name}")
         here.delete(f"{ROOT}ies/{name}")
     assert here.raw("POST", f"{NS}/configmaps", {"metadata": {"name": "x"}})[0] == 201
+
+
+def test_bodies_of_another_kind_are_left_alone(pair):
+    """A policy about everything changes neither a Scale nor a Binding, and above all not what they are about."""
+    here = pair[0]
+    at = "/apis/apps/v1/namespaces/map/deployments"
+    here.post(at, {"metadata": {"name": "wide"}, "spec": {**deployment("none")["spec"], "replicas": 0}})
+    here.post(f"{NS}/pods", {"metadata": {"name": "bound"}, "spec": {**pod("none")["spec"], "schedulerName": "own"}})
+    spec = here.get(f"{NS}/pods/bound")["spec"]
+    install((here,), policy("wide", [apply(LABEL)], rules(["*/*"], ["*"], ["*"], ["*"])), binding("wide", matchResources={}))
+    code, _, data = here.raw("PUT", f"{at}/wide/scale", {"metadata": {"name": "wide"}, "spec": {"replicas": 2}})
+    assert code == 200 and json.loads(data)["kind"] == "Scale", data
+    assert here.get(f"{at}/wide")["spec"]["replicas"] == 2
+    code, _, data = here.raw("POST", f"{NS}/pods/bound/binding", {"metadata": {"name": "bound"}, "target": {"kind": "Node", "name": "n"}})
+    assert code == 201, data
+    bound = here.get(f"{NS}/pods/bound")
+    assert bound["kind"] == "Pod" and "target" not in bound and bound["spec"] == {**spec, "nodeName": "n"}, bound
+    here.delete(f"{ROOT}ybindings/wide")
+    here.delete(f"{ROOT}ies/wide")
