@@ -79,8 +79,8 @@ static struct refusal *refusal_of(const struct refusals *r, struct str path, str
 bool fleet_is_refusal(const struct err *err)
 {
     static const struct err_kind *const others[] = {
-        &ERR_UNAUTHORIZED,      &ERR_NOT_FOUND, &ERR_CONFLICT,    &ERR_ALREADY_EXISTS,
-        &ERR_TOO_MANY_REQUESTS, &ERR_INTERNAL,  &ERR_UNAVAILABLE, &ERR_TIMEOUT,
+        &ERR_UNAUTHORIZED,      &ERR_NOT_FOUND,   &ERR_CONFLICT, &ERR_ALREADY_EXISTS,
+        &ERR_TOO_MANY_REQUESTS, &ERR_UNAVAILABLE, &ERR_TIMEOUT,
     };
     bool other = !err || !err->kind;
 

@@ -15,7 +15,8 @@ struct refusals;
 struct refusals *fleet_refusals_new(void);
 struct refusals *fleet_refusals_free(struct refusals *r); /* takes NULL, returns NULL */
 
-/* Is it about the request, not about its time? A conflict is not, nor is an object that is gone. */
+/* Is it about the request, not about its time? A conflict is not, nor is an object that is gone. An
+ * internal error is: a webhook that the host cannot call answers so for one kind or namespace. */
 bool fleet_is_refusal(const struct err *err);
 /* What a write wants of the object: the same for two writes if only their versions differ, or, of a
  * status, all but the grant. */

@@ -457,6 +457,29 @@ def test_a_policy_that_refuses_one_quota_stops_no_other(host, grants, namespace)
         host.delete_namespace(other)
 
 
+def test_a_webhook_that_cannot_be_called_is_a_refusal(host, grants, namespace):
+    """The host answers an internal error for one kind and namespace: a condition and a metric say so, and pauses grow."""
+    hooks = f"{ADMISSION}/validatingwebhookconfigurations"
+    quotas = f"/api/v1/namespaces/{namespace}/resourcequotas"
+    probe = {"metadata": {"name": "probe"}, "spec": {"hard": {"pods": "1"}}}
+    host.api.post(hooks, {"metadata": {"name": namespace}, "webhooks": [{
+        "name": "down.example.com", "clientConfig": {"url": "https://127.0.0.1:1/down"}, "failurePolicy": "Fail", "sideEffects": "None",
+        "admissionReviewVersions": ["v1"], "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+        "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["resourcequotas"]}]}]})
+    try:
+        eventually(lambda: host.api.raw("POST", quotas, probe, query={"dryRun": "All"})[0] == 500, 60, "the webhook")
+        grants.bind(namespace, guarantee="4")
+        grants.fleet.start()
+        bounded = eventually(lambda: next((c for c in grants.status(namespace).get("conditions", []) if c["type"] == "Bounded"), None),
+                             60, "the condition")
+        assert (bounded["status"], bounded["reason"]) == ("False", "QuotaRefused"), bounded
+        assert "failed calling webhook" in bounded["message"], bounded
+        assert grants.fleet.metrics()["sublet_fleet_refused_writes"][frozenset({("kind", "ResourceQuota")})] == 1
+    finally:
+        host.api.delete(f"{hooks}/{namespace}")
+    grants.until(namespace, grant="4")
+
+
 def test_a_policy_that_refuses_one_status_promises_nothing_twice(host, grants, namespace):
     """Of a tenant whose binding cannot be lowered nothing is given to another; the pool says why."""
     other = f"{namespace}-b"

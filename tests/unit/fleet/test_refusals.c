@@ -76,11 +76,11 @@ static void what_is_not_wanted_is_forgotten(void **state)
 static void what_is_a_refusal(void **state)
 {
     static const struct err_kind *const are[] = {&ERR_FORBIDDEN, &ERR_INVALID, &ERR_BAD_REQUEST,
-                                                 &ERR_TOO_LARGE, &ERR_UNKNOWN},
+                                                 &ERR_TOO_LARGE, &ERR_UNKNOWN, &ERR_INTERNAL},
                                         *const are_not[] = {
                                             &ERR_CONFLICT,          &ERR_NOT_FOUND,
                                             &ERR_ALREADY_EXISTS,    &ERR_UNAVAILABLE,
-                                            &ERR_TOO_MANY_REQUESTS, &ERR_INTERNAL};
+                                            &ERR_TOO_MANY_REQUESTS, &ERR_TIMEOUT};
     struct err err;
 
     (void)state;
