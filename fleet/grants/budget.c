@@ -5,8 +5,6 @@
  * counts. */
 #include "budget.h"
 
-#include <string.h>
-
 #include <sublet/clock.h>
 #include <sublet/fleet_report.h>
 
@@ -91,15 +89,16 @@ bool fleet_budget_parse(struct arena *a, const cJSON *value, struct budget *ret,
 
 void fleet_budget_recall(struct arena *a, const cJSON *before, struct budget *ret)
 {
-    struct budget known = *ret;
+    const cJSON *warnings = json_get(before, "warnAt");
+    struct budget known = USUAL;
 
+    if (warnings)
+        known.n_warn_at = 0;
+    if (warnings && !parse_warnings(warnings, &known))
+        known = USUAL;
     known.is = before && parse_amount(json_get(before, "amount"), &known.amount) &&
                parse_enforcement(json_str_at(before, "enforcement"), &known);
     known.currency = arena_str(a, json_str_at(before, "currency"));
-    if (!known.n_warn_at) {
-        memcpy(known.warn_at, USUAL.warn_at, sizeof(known.warn_at));
-        known.n_warn_at = USUAL.n_warn_at;
-    }
     *ret = known;
 }
 

@@ -29,7 +29,8 @@ struct budget {
 bool fleet_budget_parse(struct arena *a, const cJSON *value, struct budget *ret,
                         struct str *ret_why);
 
-/* The one that was in force, by `status.budget`, with the thresholds of ret; none without. */
+/* The one that was in force, by `status.budget`; none without. A status of an earlier release has
+ * no thresholds: then the usual ones. */
 void fleet_budget_recall(struct arena *a, const cJSON *before, struct budget *ret);
 
 /* What is known of money. */

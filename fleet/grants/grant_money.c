@@ -96,6 +96,15 @@ void grant_budget_conditions(struct grant_state *s, const struct grant_row *r, c
                                    : STR(""));
 }
 
+static cJSON *warnings_of(struct grant_state *s, const struct budget *budget)
+{
+    cJSON *list = json_new_array(s->a);
+
+    for (size_t i = 0; i < budget->n_warn_at; i++)
+        json_append(list, json_new_i64(s->a, budget->warn_at[i]));
+    return list;
+}
+
 /* What was spent is written anew with each percent: at rest, and from one percent to
  * the next, nothing is. */
 cJSON *grant_budget_status(struct grant_state *s, const struct grant_row *r)
@@ -112,7 +121,7 @@ cJSON *grant_budget_status(struct grant_state *s, const struct grant_row *r)
         JSON_I64("percent", now->percent),
         JSON_NONEMPTY("forecast", now->shown ? fleet_budget_text(s->a, now->shown) : STR("")),
         JSON("enforcement", FLEET_BUDGET_ENFORCEMENTS[r->budget.enforcement]),
-        JSON_NONEMPTY("otherCurrency", now->other));
+        JSON("warnAt", warnings_of(s, &r->budget)), JSON_NONEMPTY("otherCurrency", now->other));
     if (before && json_i64_at(before, "percent", -1) == now->percent) {
         cJSON *same = json_copy(s->a, budget);
 

@@ -11,7 +11,7 @@
  *   status.grant    GPUs that may be held now; none where it is missing
  *   status.reclaim  {gpus, notBefore}: pods that hold more are ended after this time
  *   status.maintenance  {state, reason, until, grace}: why the grant is what it is
- *   status.budget   {month, amount, currency, spent, percent, forecast, enforcement}: for tenants
+ *   status.budget   for tenants to read: {month, amount, currency, spent, percent, ...}
  */
 #pragma once
 

@@ -152,13 +152,14 @@ def test_a_misspelt_currency_takes_no_guarantee(host, grants, namespace, pools):
     """Of an edit the budget alone is refused: the grant stays, the budget before it is in force, and an Event says so."""
     path = f"{bindings_of(namespace)}/a100"
     priced(grants, pools, "2.50")
-    grants.bind(namespace, guarantee="4", budget={"amount": "100.00", "currency": "USD"})
+    grants.bind(namespace, guarantee="4", budget={"amount": "100.00", "currency": "USD", "warnAt": [30, 90]})
     grants.fleet.start()
     grants.until(namespace, grant="4")
     host.api.patch(path, {"spec": {"guarantee": "5", "budget": {"amount": "200.00", "currency": "UDS"}}})
     grants.until(namespace, grant="5")
     made = host.api.get(path)
     assert condition(made, "Ready")["status"] == "True" and made["status"]["budget"]["amount"] == "100.00", made["status"]
+    assert made["status"]["budget"]["warnAt"] == [30, 90], made["status"]["budget"]
     refused = condition(made, "BudgetAccepted")
     assert (refused["status"], refused["reason"]) == ("False", "BudgetRefused"), refused
     assert 'budget.currency is "UDS", but pool "a100" costs USD' in refused["message"], refused

@@ -122,9 +122,16 @@ static cJSON *namespaces_of(struct arena *a, const struct shape *shape)
 /* As the fleet computes it. */
 static cJSON *budget_of(struct arena *a, const struct shape *shape)
 {
-    return json_object(
-        a, JSON("type", "object"), JSON("properties", properties(a, shape, BUDGET, COUNT(BUDGET))),
-        JSON("description", "What the whole virtual cluster may cost in this pool in "
+    cJSON *members = properties(a, shape, BUDGET, COUNT(BUDGET));
+
+    json_set(a, members, "warnAt",
+             json_object(a, JSON("type", "array"),
+                         JSON("items", json_object(a, JSON("type", "integer"))),
+                         JSON("description",
+                              "Percent of the amount, of which the administrator is warned.")));
+    return json_object(a, JSON("type", "object"), JSON("properties", members),
+                       JSON("description",
+                            "What the whole virtual cluster may cost in this pool in "
                             "a month, and what it cost so far."));
 }
 

@@ -71,7 +71,7 @@ static void thresholds_are_conditions(void **state)
     assert_str(condition_text(&h, h.bindings[0], "BudgetExceeded"), "False WithinBudget ");
     assert_str(status_text(&h, 0, "status.budget"),
                "{\"month\":\"2026-09\",\"amount\":\"100.00\",\"currency\":\"USD\",\"spent\":"
-               "\"49.00\",\"percent\":49,\"enforcement\":\"Warn\"}");
+               "\"49.00\",\"percent\":49,\"enforcement\":\"Warn\",\"warnAt\":[50,80,100]}");
     m.line.cost = (struct exact){999, 20}; /* 49.95: the same percent, so that nothing is written */
     check_step(&h, "");
     spend(&h, &m, 81);
@@ -119,7 +119,7 @@ static void a_forecast_is_a_condition(void **state)
                arena_printf(h.a,
                             "{\"month\":\"2026-09\",\"amount\":\"100.00\",\"currency\":\"USD\","
                             "\"spent\":\"40.00\",\"percent\":40,\"forecast\":\"%lld.00\","
-                            "\"enforcement\":\"Queue\"}",
+                            "\"enforcement\":\"Queue\",\"warnAt\":[50,80,100]}",
                             (long long)(40 + 60 * left))
                    .p);
     assert_str(condition_text(&h, h.bindings[0], "BudgetExceeded"), "False WithinBudget ");
@@ -400,6 +400,42 @@ static void one_that_makes_no_sense_is_refused_alone(void **state)
     arena_free(h.a);
 }
 
+/* Those of the edit are refused with it, and go to no other budget. */
+static void its_thresholds_stay(void **state)
+{
+    static const char *const edits[] = {
+        "{'amount':'many'}",
+        "{'amount':'100','warnAt':[2,1]}",
+        "{'amount':'100','currency':'UDS','warnAt':[10]}",
+        "{'amount':'100','currency':'UDS','warnAt':[]}",
+    };
+    struct host_of h;
+    struct money m;
+
+    (void)state;
+    begin(&h, 1);
+    bind_team(&h, 0,
+              "{'pool':'a100','guarantee':'4','budget':{'amount':'100','warnAt':[30,60,90]}}");
+    spend(&h, &m, 85);
+    settle(&h);
+    for (size_t i = 0; i < COUNT(edits); i++) {
+        edit(&h, 0, arena_printf(h.a, "{'pool':'a100','guarantee':'4','budget':%s}", edits[i]).p);
+        settle(&h);
+        assert_str(condition_text(&h, h.bindings[0], "BudgetWarning"),
+                   "True BudgetThresholdReached 60% of the budget of 100.00 USD for 2026-09 is "
+                   "spent");
+        check_step(&h, "");
+    }
+    assert_str(status_text(&h, 0, "status.budget.warnAt"), "[30,60,90]");
+    edit(&h, 0, "{'pool':'a100','guarantee':'4','budget':{'amount':'100','warnAt':[]}}");
+    settle(&h);
+    assert_str(condition_text(&h, h.bindings[0], "BudgetWarning"), "False BelowThresholds ");
+    edit(&h, 0, "{'pool':'a100','guarantee':'4','budget':{'amount':'many'}}");
+    settle(&h); /* none is as good as any */
+    assert_str(condition_text(&h, h.bindings[0], "BudgetWarning"), "False BelowThresholds ");
+    arena_free(h.a);
+}
+
 static void of_one_without_a_budget_nothing_is_in_force(void **state)
 {
     struct host_of h;
@@ -442,6 +478,7 @@ int main(void)
         cmocka_unit_test(without_a_price_it_is_refused),
         cmocka_unit_test(the_price_reaches_the_tenant),
         cmocka_unit_test(one_that_makes_no_sense_is_refused_alone),
+        cmocka_unit_test(its_thresholds_stay),
         cmocka_unit_test(of_one_without_a_budget_nothing_is_in_force),
     };
 
