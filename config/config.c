@@ -448,7 +448,7 @@ int config_load(struct arena *a, struct str file_text, int argc, char *const *ar
         apply_arguments(&config, tree, argc, argv, err))
         return -1;
     if (check_values(&config, err) || config_check_telemetry(&config, err) ||
-        config_load_pools(a, tree, &config, err) ||
+        config_check_webhook_urls(&config, err) || config_load_pools(a, tree, &config, err) ||
         config_load_authentication(a, tree, &config, err) ||
         config_load_init(a, tree, &config, err) || config_load_kubeconfigs(a, tree, &config, err) ||
         config_load_to_host(a, tree, &config, err) ||

@@ -87,6 +87,8 @@ int config_read_binding(const struct place *at, const cJSON *value, const struct
 /* `deviceClasses` of a pool. device_class.c */
 int config_read_device_classes(const struct place *at, const cJSON *value,
                                struct config_pool *pool) MUST_CHECK;
+/* `policy.webhookUrls`; webhook_url.c */
+int config_check_webhook_urls(const struct config *c, struct err *err) MUST_CHECK;
 /* `telemetry:`, by its options; telemetry.c */
 int config_check_telemetry(struct config *config, struct err *err) MUST_CHECK;
 /* `authentication:` of the tree. It reads options: they must be loaded. */

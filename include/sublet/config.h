@@ -57,10 +57,10 @@ struct config {
     enum config_verdict verdict;
     int64_t verdict_timeout_ms;
     enum pod_security_level pod_security;
-    struct str_list labels_allow, annotations_allow; /* keys; with a slash at the end: below it */
-    struct str_list labels_up, annotations_up;       /* the same, of what the host writes */
-    enum config_tolerations tolerations;             /* what happens to those that no pool grants */
-    enum config_prices price_warnings;               /* when a tenant is warned of what pods cost */
+    struct str_list labels_allow, annotations_allow, webhook_urls; /* keys; "prefix/": all below */
+    struct str_list labels_up, annotations_up; /* the same, of what the host writes */
+    enum config_tolerations tolerations;       /* what happens to those that no pool grants */
+    enum config_prices price_warnings;         /* when a tenant is warned of what pods cost */
     struct str_list cpu_nodes;       /* "key=value": labels of nodes for pods without devices */
     struct str_list plain_resources; /* extended resources that are no devices */
     struct str_list node_labels;     /* what else of a host node's labels a tenant sees */

@@ -13,7 +13,10 @@ struct host_posts;
 
 struct host_post {
     struct str name;    /* of the server, as its certificate has it: "hook.ns.svc" */
-    struct str address; /* where it is reached: "10.0.0.7", "fd00::7" */
+    struct str address; /* where it is reached: "10.0.0.7", "fd00::7"; empty: name is resolved */
+    /* Of a name that is resolved: judges each address that a connection would be made to,
+     * after the name was resolved. NULL: any. */
+    bool (*may_connect)(struct str address);
     unsigned port;
     struct str path; /* with its query, encoded */
     struct str ca;   /* PEM, alone trusted; empty: what libcurl trusts */

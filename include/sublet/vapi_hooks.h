@@ -107,8 +107,8 @@ struct vapi_hooks {
     void (*measure)(void *ctx, const struct vapi_measure *what, vapi_measured_cb done,
                     void *done_ctx);
     /* Posts a review; copies q. Only to the tenant's own Services, at the address that the host
-     * gave them; never with credentials of this process. done() exactly once, not before returning.
-     * NULL: no webhook can be reached. */
+     * gave them, and to URLs that the admin lists; never with credentials of this process. done()
+     * exactly once, not before returning. NULL: no webhook can be reached. */
     void (*webhook)(void *ctx, const struct vapi_webhook *q, vapi_webhook_cb done, void *done_ctx);
     /* Series of the tenant's own GPUs in Prometheus' text format, in its names. done() exactly
      * once; err NULL: body is valid until done() returned. NULL: there is no /metrics/dcgm. */

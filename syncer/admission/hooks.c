@@ -221,7 +221,8 @@ static int check_synced(void *ctx, struct arena *a, const struct resource *r, co
         translate_data_warnings(a, &s->tenant, object, on_warning, &warned);
     if (sync_device_claim_check(ctx, a, r, object, old, err))
         return sync_rejected(s, REJECTED_CLAIM, false, err);
-    if ((is_core(r, "services") && sync_service_check(s, a, object, old, err)) ||
+    if (sync_webhooks_check(s, a, r, object, old, err) ||
+        (is_core(r, "services") && sync_service_check(s, a, object, old, err)) ||
         sync_mirror_check(ctx, r, object, old, err) || sync_down_check(ctx, a, r, object, old, err))
         return sync_rejected(s, REJECTED_OBJECT, false, err);
     return 0;

@@ -1,18 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where a tenant's webhook is: its own Service, at the cluster IP that the host gave that Service,
- * and nowhere else. A tenant chooses the name and the port; what could make this process, which the
- * host's network trusts more than a pod, call another server is refused: a URL, a name, an address
- * the host did not give, a Service whose endpoints the tenant writes itself. Must never send a
- * review past these checks. */
+ * or a URL that the admin lists (policy.webhookUrls), and nowhere else. A tenant chooses the name
+ * and the port; what could make this process, which the host's network trusts more than a pod, call
+ * another server is refused: another URL, what a listed name resolves to on this machine or its
+ * link, an address the host did not give, a Service whose endpoints the tenant writes itself. Must
+ * never send a review past these checks. */
 #include "admission/admission.h"
 #include "objects/objects.h"
 
+#include <arpa/inet.h>
 #include <assert.h>
+#include <ifaddrs.h>
+#include <string.h>
 
 #include <sublet/cidr.h>
+#include <sublet/config_webhook.h>
 #include <sublet/host_post.h>
 
 #define WEBHOOKS_MAGIC 0x73776862u
+#define NOT_LISTED                                                                                 \
+    "%.*s is not among the URLs that webhooks of this virtual cluster may be at: use a service, "  \
+    "or "                                                                                          \
+    "have the admin list it (policy.webhookUrls)"
 
 struct sync_webhooks {
     unsigned magic;
@@ -47,6 +56,47 @@ bool sync_webhook_may_call(struct str address)
         return false;
     for (size_t i = 0; i < COUNT(never); i++)
         if (cidr_parse(str_c(never[i]), &range) && cidr_within(&ip, &range))
+            return false;
+    return true;
+}
+
+/* Of this machine: the pod's own address, too. */
+static bool is_own(struct str address)
+{
+    unsigned char ip[sizeof(struct in6_addr)];
+    char text[INET6_ADDRSTRLEN];
+    struct ifaddrs *all;
+    bool found = false;
+
+    if (str_has_prefix(address, STR("::ffff:")) && str_find(address, '.') < address.n)
+        address = str_from(address, 7);
+    if (address.n >= sizeof(text) || getifaddrs(&all))
+        return true;
+    memcpy(text, address.p, address.n);
+    text[address.n] = '\0';
+    for (struct ifaddrs *i = all; i && !found; i = i->ifa_next) {
+        int family = i->ifa_addr ? i->ifa_addr->sa_family : AF_UNSPEC;
+
+        if (family == AF_INET && inet_pton(family, text, ip) == 1)
+            found = !memcmp(&((struct sockaddr_in *)(void *)i->ifa_addr)->sin_addr, ip, 4);
+        else if (family == AF_INET6 && inet_pton(family, text, ip) == 1)
+            found = !memcmp(&((struct sockaddr_in6 *)(void *)i->ifa_addr)->sin6_addr, ip, 16);
+    }
+    freeifaddrs(all);
+    return found;
+}
+
+/* Of what a name in the admin's list resolves to. Beyond the link: where clouds have metadata. */
+bool sync_webhook_may_resolve_to(struct str address)
+{
+    static const char *const metadata[] = {"fd00:ec2::254", "100.100.100.200", "168.63.129.16",
+                                           "192.0.0.192", "64:ff9b::/96"};
+    struct cidr ip, range;
+
+    if (!sync_webhook_may_call(address) || !cidr_parse(address, &ip) || is_own(address))
+        return false;
+    for (size_t i = 0; i < COUNT(metadata); i++)
+        if (cidr_parse(str_c(metadata[i]), &range) && cidr_within(&ip, &range))
             return false;
     return true;
 }
@@ -105,40 +155,91 @@ static void refuse(struct syncer *s, const struct err *err, vapi_webhook_cb done
     syncer_defer(s, on_unsent, u);
 }
 
+/* Fills where it goes: a Service of the tenant's, or a URL. */
+static int find_server(struct syncer *s, struct arena *a, const struct vapi_webhook *q,
+                       struct host_post *ret, struct err *err)
+{
+    struct config_webhook_url url;
+    struct str query = q->url, plain = str_cut(&query, '?');
+    struct cidr literal;
+
+    if (q->service.n) {
+        ret->name = arena_printf(a, "%.*s.%.*s.svc", STR_F(q->service), STR_F(q->ns));
+        ret->port = (unsigned)q->port;
+        ret->path = q->path;
+        return find_address(s, a, q, &ret->address, err);
+    }
+    if (!config_webhook_url_allowed(s->config, plain, &url))
+        return err_set(err, &ERR_FORBIDDEN, NOT_LISTED, STR_F(plain));
+    ret->name = url.host;
+    ret->port = url.port;
+    ret->path = str_from(q->url, plain.n - url.path.n);
+    if (!str_has_prefix(ret->path, STR("/")))
+        ret->path = arena_printf(a, "/%.*s", STR_F(ret->path));
+    /* An address in the admin's list is one that the admin means. */
+    if (!cidr_parse(url.host, &literal))
+        ret->may_connect = sync_webhook_may_resolve_to;
+    return 0;
+}
+
 void sync_webhooks_send(struct sync_webhooks *w, const struct vapi_webhook *q, vapi_webhook_cb done,
                         void *ctx)
 {
     struct syncer *s = w->syncer;
     struct arena *a = arena_new(0);
-    struct str address = STR_NULL;
+    struct host_post post = {
+        .ca = q->ca, .body = q->body, .timeout_ms = q->timeout_ms, .most = q->most};
     struct err err;
 
     assert(w->magic == WEBHOOKS_MAGIC);
     err_init(&err, a);
     if (syncer_is_closing(s))
         err_set(&err, &ERR_UNAVAILABLE, "the API server is shutting down");
-    else if (!q->service.n)
-        err_set(&err, &ERR_FORBIDDEN,
-                "clientConfig.url is not called, only services of this virtual cluster are");
-    if (err.kind || find_address(s, a, q, &address, &err)) {
+    if (err.kind || find_server(s, a, q, &post, &err)) {
         refuse(s, &err, done, ctx);
         arena_free(a);
         return;
     }
     if (!w->posts)
         w->posts = host_posts_new(vapi_loop(s->api), vapi_clock(s->api));
-    host_posts_send(w->posts,
-                    &(struct host_post){
-                        .name = arena_printf(a, "%.*s.%.*s.svc", STR_F(q->service), STR_F(q->ns)),
-                        .address = address,
-                        .port = (unsigned)q->port,
-                        .path = q->path,
-                        .ca = q->ca,
-                        .body = q->body,
-                        .timeout_ms = q->timeout_ms,
-                        .most = q->most},
-                    done, ctx);
+    host_posts_send(w->posts, &post, done, ctx);
     arena_free(a);
+}
+
+/* ---- what is written ---- */
+
+static bool has_url(const cJSON *webhooks, struct str url)
+{
+    json_each(hook, webhooks)
+    {
+        if (str_eq(json_str_at(hook, "clientConfig.url"), url))
+            return true;
+    }
+    return false;
+}
+
+int sync_webhooks_check(struct syncer *s, struct arena *a, const struct resource *r,
+                        const cJSON *object, const cJSON *old, struct err *err)
+{
+    const cJSON *webhooks = json_get(object, "webhooks");
+    struct config_webhook_url parsed;
+    size_t i = 0;
+
+    if (!str_eqc(r->group, "admissionregistration.k8s.io"))
+        return 0;
+    json_each(hook, webhooks)
+    {
+        struct str url = json_str_at(hook, "clientConfig.url");
+
+        if (url.n && !has_url(json_get(old, "webhooks"), url) &&
+            !config_webhook_url_allowed(s->config, url, &parsed))
+            return err_forbidden(
+                err, r->group, r->plural, json_str_at(object, "metadata.name"), "%.*s",
+                STR_F(
+                    arena_printf(a, "webhooks[%zu].clientConfig.url: " NOT_LISTED, i, STR_F(url))));
+        i++;
+    }
+    return 0;
 }
 
 /* ---- the end ---- */

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* POSTs to a tenant's servers, over a transport of their own: its connections are never the host's,
- * and it knows no credentials. Must never resolve a name, follow a redirect, use a proxy, or keep
- * more of an answer than the caller allows. */
+ * and it knows no credentials. Must never connect to an address that the caller does not admit,
+ * follow a redirect, use a proxy, or keep more of an answer than the caller allows. */
 #include <sublet/host_post.h>
 
+#include <arpa/inet.h>
 #include <assert.h>
+#include <string.h>
 #include <sys/queue.h>
+#include <sys/socket.h>
 
 #include "curl_impl.h"
 #include "kubeconfig.h"
@@ -19,7 +22,9 @@ struct sent {
     struct wire *wire;
     struct curl_slist *connect_to;
     struct buf body;
-    struct str where; /* "10.0.0.7:443" */
+    struct str where; /* "10.0.0.7:443", "hook.example:443" */
+    bool (*may_connect)(struct str address);
+    char refused[INET6_ADDRSTRLEN]; /* the last address that may not be connected to; or empty */
     char *where_text;
     host_post_cb done;
     void *ctx;
@@ -80,7 +85,13 @@ static void explain(const struct sent *s, const struct wire_failure *f, struct e
 {
     const struct err_kind *kind = &ERR_UNAVAILABLE;
 
-    if (f->trouble == HOST_TIMEOUT)
+    if (s->refused[0])
+        err_set(err, kind, "dial tcp %.*s: %s: an address that no webhook may be at",
+                STR_F(s->where), s->refused);
+    else if (f->trouble == HOST_DNS)
+        err_set(err, kind, "dial tcp: lookup %.*s: no such host",
+                STR_F(str_sub(s->where, 0, str_rfind(s->where, ':'))));
+    else if (f->trouble == HOST_TIMEOUT)
         err_set(err, &ERR_TIMEOUT, "context deadline exceeded");
     else if (f->trouble == HOST_REFUSED)
         err_set(err, kind, "dial tcp %.*s: connect: connection refused", STR_F(s->where));
@@ -107,13 +118,42 @@ static void on_end(void *ctx, int status, int64_t retry_after_s, const struct wi
 
 static void set_where(struct arena *a, struct sent *s, const struct host_post *p)
 {
-    bool v6 = str_find(p->address, ':') < p->address.n;
+    struct str at = p->address.n ? p->address : p->name;
+    bool v6 = str_find(at, ':') < at.n;
 
     s->where_text = mem_strdup(
-        arena_printf(a, "%s%.*s%s:%u", v6 ? "[" : "", STR_F(p->address), v6 ? "]" : "", p->port));
+        arena_printf(a, "%s%.*s%s:%u", v6 ? "[" : "", STR_F(at), v6 ? "]" : "", p->port));
     s->where = str_c(s->where_text);
+    if (!p->address.n)
+        return;
     s->connect_to = curl_slist_append(
         NULL, arena_printf(a, "%.*s:%u:%s", STR_F(p->name), p->port, s->where_text).p);
+}
+
+static bool print_address(const struct sockaddr *a, char *out, size_t size)
+{
+    const void *ip = a->sa_family == AF_INET6
+                         ? (const void *)&((const struct sockaddr_in6 *)(const void *)a)->sin6_addr
+                         : (const void *)&((const struct sockaddr_in *)(const void *)a)->sin_addr;
+
+    return (a->sa_family == AF_INET || a->sa_family == AF_INET6) &&
+           inet_ntop(a->sa_family, ip, out, (socklen_t)size);
+}
+
+/* What a name resolves to is another's choice, and may change with every look: judged here is the
+ * address of this very connection. */
+static curl_socket_t on_open_socket(void *ctx, curlsocktype purpose, struct curl_sockaddr *a)
+{
+    struct sent *s = ctx;
+    char text[INET6_ADDRSTRLEN] = "?";
+
+    (void)purpose;
+    if (!print_address(&a->addr, text, sizeof(text)) || !s->may_connect(str_c(text))) {
+        memcpy(s->refused, text, sizeof(text));
+        return CURL_SOCKET_BAD;
+    }
+    s->refused[0] = '\0';
+    return socket(a->family, a->socktype | SOCK_CLOEXEC, a->protocol);
 }
 
 static void set_options(struct arena *a, struct sent *s, const struct host_post *p)
@@ -121,10 +161,17 @@ static void set_options(struct arena *a, struct sent *s, const struct host_post 
     CURL *easy = s->wire->easy;
     struct curl_blob ca = {(void *)(uintptr_t)p->ca.p, p->ca.n, CURL_BLOB_COPY};
 
-    curl_easy_setopt(
-        easy, CURLOPT_URL,
-        arena_printf(a, "https://%.*s:%u%.*s", STR_F(p->name), p->port, STR_F(p->path)).p);
+    bool v6 = str_find(p->name, ':') < p->name.n;
+
+    curl_easy_setopt(easy, CURLOPT_URL,
+                     arena_printf(a, "https://%s%.*s%s:%u%.*s", v6 ? "[" : "", STR_F(p->name),
+                                  v6 ? "]" : "", p->port, STR_F(p->path))
+                         .p);
     curl_easy_setopt(easy, CURLOPT_CONNECT_TO, s->connect_to);
+    if (p->may_connect) {
+        curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, on_open_socket);
+        curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, s);
+    }
     curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "https");
     curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
     curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
@@ -149,7 +196,11 @@ void host_posts_send(struct host_posts *h, const struct host_post *p, host_post_
     struct sent *s = NEW(struct sent);
 
     assert(h->magic == POSTS_MAGIC && !h->stopped);
-    *s = (struct sent){.posts = h, .body = BUF_INIT(p->most), .done = done, .ctx = ctx};
+    *s = (struct sent){.posts = h,
+                       .body = BUF_INIT(p->most),
+                       .may_connect = p->may_connect,
+                       .done = done,
+                       .ctx = ctx};
     LIST_INSERT_HEAD(&h->sent, s, place);
     set_where(a, s, p);
     s->wire = host_curl_wire_new(t, STR("/"), p->timeout_ms);

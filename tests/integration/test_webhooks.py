@@ -363,9 +363,6 @@ def test_no_server_but_an_own_service_is_called(hooks):
                                                                       "ports": [{"port": 443}]},
                        "named": {"type": "ExternalName", "externalName": "kubernetes.default.svc"}}.items():
         api.post(f"/api/v1/namespaces/{NS}/services", {"metadata": {"name": name}, "spec": spec})
-    url = hooks.hook("/url")
-    url["clientConfig"] = {"url": f"https://127.0.0.1:{hooks.port.number}/allow"}
-    assert "clientConfig.url is not called" in call(hooks, url)
     own = "does not select pods of this virtual cluster"
     for where, why in [({"namespace": "default", "name": "kubernetes", "port": 443}, own), ({"name": "manual", "port": 443}, own),
                        ({"name": "named", "port": 443}, own), ({"name": "gone"}, 'service "gone" not found'),

@@ -222,7 +222,10 @@ static void describe(struct arena *a, const struct webhook_hook *h, struct vapi_
     if (base64_decode(a, json_str(json_get(client, "caBundle")), &ca))
         q->ca = ca;
     if (!service) {
-        q->url = json_str(json_get(client, "url"));
+        struct str url = json_str(json_get(client, "url")), rest = str_from(url, 8);
+
+        q->url = arena_printf(a, "%.*s%s?timeout=%llds", STR_F(url),
+                              str_find(rest, '/') < rest.n ? "" : "/", (long long)timeout_of(h));
         return;
     }
     q->ns = json_str(json_get(service, "namespace"));

@@ -150,6 +150,9 @@ OPTION(ENUM, verdict, "policy.verdict", "--verdict", "SUBLET_POLICY_VERDICT", "w
        "refuses the write")
 OPTION(DURATION, verdict_timeout_ms, "policy.verdictTimeout", NULL, "SUBLET_POLICY_VERDICT_TIMEOUT",
        "2s", "10ms..1m", "how long a write waits for the host's dry run")
+OPTION(LIST, webhook_urls, "policy.webhookUrls", NULL, "SUBLET_POLICY_WEBHOOK_URLS", "", "",
+       "URLs outside the virtual cluster that its webhooks may be at, with all paths below each: "
+       "https://HOST[:PORT][/PATH]; empty: own Services only")
 OPTION(LIST, labels_allow, "policy.labels.allow", NULL, "SUBLET_POLICY_LABELS_ALLOW", "", "",
        "label keys that go down as they are; \"example.com/\" stands for all below it")
 OPTION(LIST, labels_up, "policy.labels.fromHost", NULL, "SUBLET_POLICY_LABELS_FROM_HOST", "", "",

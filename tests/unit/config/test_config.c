@@ -4,6 +4,7 @@
 #include "test.h"
 
 #include <sublet/config_kubeconfig.h>
+#include <sublet/config_webhook.h>
 
 static int load_all(struct config_fixture *f, const char *yaml, int argc, const char *const *argv,
                     const char *const *env)
@@ -32,6 +33,64 @@ static void defaults(void **state)
     assert_int_equal(c->max_bytes, 1 << 30);
     assert_true(c->controllers_native);
     assert_int_equal(c->n_pools + c->n_bindings + c->labels_allow.n, 0);
+}
+
+/* A listed URL admits what is below it, in no other spelling; nothing else is a webhook's URL. */
+static void webhook_urls(void **state)
+{
+    static const char *const yes[] = {
+        "https://a.example/in",    "https://A.example:443/in/x",       "https://a.example/in/",
+        "https://b.example:8443",  "https://b.example:8443/any/thing", "https://10.0.0.7/x",
+        "https://[fd00::7]:9443/x"};
+    static const char *const no[] = {"https://a.example/",
+                                     "https://a.example/inner",
+                                     "https://a.example/in/../out",
+                                     "https://a.example/in/./x",
+                                     "https://a.example/in/%2e%2e/out",
+                                     "https://a.example/in?x=1",
+                                     "https://a.example/in#x",
+                                     "https://a.example.evil/in",
+                                     "https://a.example.:443/in",
+                                     "https://evil@a.example/in",
+                                     "https://a.example:8443/in",
+                                     "https://a.example:/in",
+                                     "https://a.example:0443x/in",
+                                     "https://a.example\\.evil/in",
+                                     "https://b.example",
+                                     "https://10.0.0.70/x",
+                                     "http://b.example:8443",
+                                     "https:///in",
+                                     "https://[fd00::7/x",
+                                     ""};
+    static const char *const mistakes[] = {"http://a",    "https://",       "https://*.a",
+                                           "https://a?b", "https://a/../b", "a.example",
+                                           "https://a:0"};
+    struct config_fixture *f = *state;
+    struct config_webhook_url url;
+
+    assert_int_equal(load_all(f,
+                              "policy: {webhookUrls: ['https://a.example/in/', "
+                              "'https://b.example:8443', 'https://10.0.0.7', "
+                              "'https://[fd00::7]:9443/x']}",
+                              0, NULL, NULL),
+                     0);
+    for (size_t i = 0; i < COUNT(yes); i++)
+        if (!config_webhook_url_allowed(&f->config, str_c(yes[i]), &url))
+            fail_msg("%s is refused", yes[i]);
+    for (size_t i = 0; i < COUNT(no); i++)
+        if (config_webhook_url_allowed(&f->config, str_c(no[i]), &url))
+            fail_msg("%s is allowed", no[i]);
+    assert_true(config_webhook_url_parse(STR("https://[fd00::7]:9443/x"), &url));
+    assert_str(url.host, "fd00::7");
+    assert_int_equal(url.port, 9443);
+    assert_str(url.path, "/x");
+    for (size_t i = 0; i < COUNT(mistakes); i++) {
+        const char *yaml = arena_printf(f->a, "policy: {webhookUrls: ['%s']}", mistakes[i]).p;
+
+        err_clear(&f->err);
+        assert_int_equal(load_all(f, yaml, 0, NULL, NULL), -1);
+        assert_true(str_has_prefix(f->err.message, STR("config: policy.webhookUrls[0]: ")));
+    }
 }
 
 static void file_is_read(void **state)
@@ -148,10 +207,10 @@ static const struct {
      "host, listen, kubeconfig, store, lease, grants, telemetry, network, policy, fleet, sync, "
      "metrics, controllers, "
      "audit, limits, log"},
-    {"policy: {verdcit: off}",
-     "config: policy.verdcit: unknown key: known here are podSecurity, "
-     "verdict, verdictTimeout, labels, annotations, tolerations, cpuNodes, plainResources, "
-     "imagePullPolicy, podsPerMinute, storageClasses"},
+    {"policy: {verdcit: off}", "config: policy.verdcit: unknown key: known here are podSecurity, "
+                               "verdict, verdictTimeout, webhookUrls, labels, annotations, "
+                               "tolerations, cpuNodes, plainResources, "
+                               "imagePullPolicy, podsPerMinute, storageClasses"},
     {"telemetry: {dcgm: {selector: \"a in (\"}}",
      "config: telemetry.dcgm.selector: unable to parse requirement: found '', expected: ',', "
      "')' or identifier"},
@@ -419,6 +478,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(argument_mistakes, config_setup, config_teardown),
         cmocka_unit_test_setup_teardown(result_is_untouched_on_failure, config_setup,
                                         config_teardown),
+        cmocka_unit_test_setup_teardown(webhook_urls, config_setup, config_teardown),
         cmocka_unit_test_setup_teardown(table_is_sound, config_setup, config_teardown),
     };
 
