@@ -7,6 +7,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include <sublet/store_view.h>
+
 static struct str place(char **at, struct str s)
 {
     struct str copy = {*at, s.n};
@@ -42,7 +44,7 @@ const struct store_object *store_object_new(const struct db_version *v)
     o->magic = OBJECT_MAGIC;
     o->refs = 1;
     o->resource = v->resource;
-    o->skip = v->skip;
+    o->skip = v->skip & 0x7fffffffu;
     o->revision = v->revision;
     o->bytes = place(&at, v->bytes);
     o->labels = place(&at, v->labels);
@@ -69,12 +71,7 @@ const struct store_object *store_object_copy(const struct store_object *o)
                                                  .fields = o->fields});
 }
 
-size_t store_object_size(const struct store_object *o)
-{
-    return o->ns.n + o->name.n + o->uid.n + o->bytes.n + o->labels.n + o->fields.n;
-}
-
-/* Only the count of an object ever changes; const is for everybody else. */
+/* Only the count of an object ever changes once others see it. */
 static struct store_object *counted(const struct store_object *o)
 {
     union {
@@ -84,6 +81,28 @@ static struct store_object *counted(const struct store_object *o)
 
     assert(o->magic == OBJECT_MAGIC && o->refs);
     return p.owned;
+}
+
+const struct store_object *store_object_with(const struct store_object *o, struct str bytes,
+                                             struct str labels, struct str fields)
+{
+    struct db_version v = {.resource = o->resource,
+                           .revision = o->revision,
+                           .ns = o->ns,
+                           .name = o->name,
+                           .uid = o->uid,
+                           .bytes = bytes,
+                           .labels = labels,
+                           .fields = fields};
+    const struct store_object *made = store_object_new(&v);
+
+    counted(made)->converted = 1;
+    return made;
+}
+
+size_t store_object_size(const struct store_object *o)
+{
+    return o->ns.n + o->name.n + o->uid.n + o->bytes.n + o->labels.n + o->fields.n;
 }
 
 const struct store_object *store_object_ref(const struct store_object *o)

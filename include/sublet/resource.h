@@ -108,7 +108,9 @@ struct resource {
     const struct selectable_field *fields; /* ended by name == NULL; may be NULL */
     const struct subresource *subresources;
     size_t n_subresources;
-    struct crd_version *crd;   /* defaults, prunes, validates; NULL: the schema is built in */
+    struct crd_version *crd; /* defaults, prunes, validates; NULL: the schema is built in */
+    /* Of a custom resource: the webhook that converts it between versions; NULL: none does. */
+    const struct crd_conversion *conversion;
     struct str group_resource; /* "deployments.apps", "pods": in the store and in messages */
     struct str api_version;    /* "apps/v1", "v1" */
     unsigned skip;             /* length of `{"kind":"..","apiVersion":"..",` as stored */

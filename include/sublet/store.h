@@ -48,8 +48,8 @@ void store_close(struct store *s, void (*closed)(void *ctx), void *ctx);
  * pointer is good until control returns to the loop. */
 struct store_object {
     unsigned magic, refs;
-    unsigned resource; /* store_resource() */
-    unsigned skip;     /* bytes[1..skip) is `"kind":..,"apiVersion":..,`: see store_write */
+    unsigned resource;                 /* store_resource() */
+    unsigned skip : 31, converted : 1; /* see store_write and store_view.h */
     int64_t revision;
     struct str ns, name, uid;  /* ns is empty for cluster-scoped */
     struct str bytes;          /* canonical JSON with metadata.resourceVersion = revision */
@@ -103,8 +103,8 @@ struct store_write {
     bool ending; /* an update of what is being deleted: store_disk.h */
 };
 /* Adds to the current batch; copies everything. Errors: ALREADY_EXISTS, CONFLICT (expected is not
- * the latest), NOT_FOUND, FORBIDDEN (full), all without details; TOO_MANY_REQUESTS while too much
- * waits for the disk; STORAGE when the store is closing or its disk does not take it. */
+ * the latest), NOT_FOUND, FORBIDDEN (full), without details; TOO_MANY_REQUESTS while too much waits
+ * for the disk; STORAGE when the store is closing or its disk does not take it. */
 int store_write(struct store *s, const struct store_write *w, struct err *err) MUST_CHECK;
 /* Uses up a revision though no object changes: seen once it is durable, or not at all. */
 void store_advance(struct store *s);

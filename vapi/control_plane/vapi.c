@@ -26,6 +26,7 @@
 #include <sublet/admission_policies.h>
 #include <sublet/webhook.h>
 #include <sublet/controller.h>
+#include <sublet/conversion.h>
 #include <sublet/crd.h>
 #include <sublet/store_admin.h>
 
@@ -210,6 +211,7 @@ static void free_api(struct vapi *api)
     api->notices = notices_free(api->notices);
     api->admission_memo = admission_memo_free(api->admission_memo);
     api->webhooks = webhooks_free(api->webhooks);
+    api->conversions = conversions_free(api->conversions);
     api->admission_policies = admission_policies_free(api->admission_policies);
     api->auth = auth_free(api->auth);
     api->renewals = mem_free(api->renewals);

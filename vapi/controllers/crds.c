@@ -15,6 +15,7 @@
 #include <sublet/notice.h>
 #include <sublet/object.h>
 #include <sublet/store_quarantine.h>
+#include <sublet/client_config.h>
 
 #define CRDS_MAGIC 0x63726473u
 #define FINALIZER  "customresourcecleanup.apiextensions.k8s.io"
@@ -150,6 +151,13 @@ static bool stored_versions(struct arena *a, cJSON *crd)
     return true;
 }
 
+static bool has_wrong_bundle(struct arena *a, const cJSON *crd)
+{
+    const cJSON *bundle = json_path(crd, "spec.conversion.webhook.clientConfig.caBundle");
+
+    return json_str(bundle).n && !client_config_has_ca(a, bundle);
+}
+
 /* Returns whether the CRD may be served; *changed: its status must be written. */
 static bool judge(struct crds *x, struct arena *a, cJSON *crd, int64_t now, bool *changed)
 {
@@ -173,6 +181,11 @@ static bool judge(struct crds *x, struct arena *a, cJSON *crd, int64_t now, bool
     if (v.reason) {
         *changed |= set_condition(a, crd, "Established", false, "NotAccepted",
                                   STR("not all names are accepted"), now);
+        return false;
+    }
+    if (!established && has_wrong_bundle(a, crd)) {
+        *changed |= set_condition(a, crd, "Established", false, "InvalidCABundle",
+                                  STR("The conversion webhook CABundle is invalid"), now);
         return false;
     }
     *changed |= set_condition(a, crd, "Established", true, "InitialNamesAccepted",

@@ -19,6 +19,7 @@
 struct admission_call;
 struct call_audit;
 struct flow;
+struct known;
 struct series;
 
 /* Where a call is between its handler and its answer; the exchange may close at any time.
@@ -68,6 +69,11 @@ struct call_entry {
     enum flow_stage flow_stage;
     bool mutating;
     size_t reserved; /* budget.c */
+    /* Of a write whose object a webhook converts: what commit stores, but for its revision, NULL:
+     * the object itself; and what was converted for it. */
+    const cJSON *stored_form;
+    struct known *conversions;
+    size_t n_conversions;
 };
 
 /* Takes over the call, its body decoded into c->body, and answers it exactly once. */

@@ -20,7 +20,6 @@
 
 struct api_audit;
 struct api_metrics;
-struct budget;
 struct call_entry;
 struct call_handlers;
 struct events;
@@ -70,6 +69,7 @@ struct vapi {
     struct net_server *server;
     struct admission_memo *admission_memo;
     struct webhooks *webhooks; /* NULL until the first write */
+    struct conversions *conversions;
     struct admission_policies *admission_policies;
     struct events *events;
     struct notices *notices;

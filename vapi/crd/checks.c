@@ -482,68 +482,6 @@ static void check_approval(struct field_errors *e, const cJSON *crd, const cJSON
                           "https://github.com/kubernetes/enhancements/pull/1111");
 }
 
-static bool has_known_review(const cJSON *versions)
-{
-    return json_list_has(versions, STR("v1")) || json_list_has(versions, STR("v1beta1"));
-}
-
-/* old: the list of the CRD before the update, which may be kept without a version we know. */
-static void check_reviews(struct field_errors *e, const struct field_path *p, const cJSON *versions,
-                          const cJSON *old)
-{
-    size_t i = 0;
-
-    if (!json_count(versions)) {
-        field_required(e, p, "");
-        return;
-    }
-    json_each(version, versions)
-    {
-        const struct field_path *at = FIELD_INDEX(p, i);
-        bool seen = false;
-
-        for (const cJSON *before = json_first(versions); before != version; before = before->next)
-            seen = seen || json_equal(before, version);
-        if (seen)
-            field_invalid(e, at, version, "duplicate version");
-        else
-            check_label(e, at, json_str(version));
-        if (++i == MAX_VERSIONS)
-            break;
-    }
-    if (!has_known_review(versions) && (!json_count(old) || has_known_review(old)))
-        field_invalid(e, p, versions, "must include at least one of v1, v1beta1");
-}
-
-static void check_conversion(struct field_errors *e, const cJSON *conversion, const cJSON *old)
-{
-    static const char *const strategies[] = {"None", "Webhook", NULL};
-    static const char idle[] = "should not be set when strategy is not set to Webhook";
-    const struct field_path *p = FIELD(FIELD(NULL, "spec"), "conversion"),
-                            *at_client = FIELD(p, "webhookClientConfig"),
-                            *at_versions = FIELD(p, "conversionReviewVersions");
-    struct str strategy = json_str_at(conversion, "strategy");
-    const cJSON *webhook = json_get(conversion, "webhook"),
-                *client = json_get(webhook, "clientConfig"),
-                *versions = json_get(webhook, "conversionReviewVersions");
-
-    if (!str_eqc(strategy, "None") && !str_eqc(strategy, "Webhook"))
-        field_not_supported(e, FIELD(p, "strategy"), strategy, strategies);
-    if (!str_eqc(strategy, "Webhook")) {
-        if (client)
-            field_forbidden(e, at_client, idle);
-        if (json_count(versions))
-            field_forbidden(e, at_versions, idle);
-        return;
-    }
-    if (!client)
-        field_required(e, at_client, "required when strategy is set to Webhook");
-    else if (!json_get(client, "url") == !json_get(client, "service"))
-        field_required(e, at_client, "exactly one of url or service is required");
-    check_reviews(e, at_versions, versions,
-                  json_path(old, "spec.conversion.webhook.conversionReviewVersions"));
-}
-
 static bool is_established(const cJSON *crd)
 {
     const cJSON *condition = condition_get(json_path(crd, "status.conditions"), "Established");
@@ -630,7 +568,7 @@ static void check_spec(struct field_errors *e, const cJSON *spec, const cJSON *o
     check_versions(e, FIELD(p, "versions"), versions, &common);
     check_names(e, FIELD(p, "names"), json_get(spec, "names"));
     check_common(e, p, json_first(versions), &common);
-    check_conversion(e, json_get(spec, "conversion"), old);
+    crd_check_conversion(e, spec, old);
 }
 
 /* In upstream's order: ValidateCustomResourceDefinition(). */
@@ -681,17 +619,6 @@ static const struct subresource SUBRESOURCES[] = {
      NULL},
 };
 
-static bool converts_by_webhook(const cJSON *crd)
-{
-    return str_eqc(json_str_at(crd, "spec.conversion.strategy"), "Webhook");
-}
-
-static const struct no_effect NO_EFFECT[] = {
-    {converts_by_webhook, "spec.conversion.webhook of a CustomResourceDefinition",
-     "between versions only apiVersion changes"},
-    {NULL},
-};
-
 const struct kind KIND_CUSTOM_RESOURCE_DEFINITION = {
     .resource =
         {
@@ -714,5 +641,4 @@ const struct kind KIND_CUSTOM_RESOURCE_DEFINITION = {
     .prepare_update = crd_prepare_update,
     .validate = crd_check,
     .prepare_delete = crd_prepare_delete,
-    .no_effect = NO_EFFECT,
 };

@@ -25,3 +25,5 @@ void crd_check_lists(struct field_errors *e, const struct field_path *path, cons
  * is valid for its schema, and rules compile. defaults.c */
 void crd_check_compiled(struct field_errors *e, const struct field_path *path, const cJSON *schema,
                         struct crd_effort *effort);
+/* spec.conversion. old: the CRD before the update, or NULL. conversion_checks.c */
+void crd_check_conversion(struct field_errors *e, const cJSON *spec, const cJSON *old);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A version of a CRD as a descriptor the API can serve. Everything it points to lives in the
  * version's own arena, which is freed when no call can hold the descriptor any more. */
+#include "conversion.h"
 #include "version_new.h"
 
 #include <string.h>
@@ -226,7 +227,7 @@ struct crd_version *crd_version_new(const cJSON *crd, const cJSON *version,
     *v = (struct crd_version){.magic = CRD_VERSION_MAGIC, .arena = a, .resource = r};
     read_names(v, crd, version);
     v->namespaced = str_eqc(json_str_at(crd, "spec.scope"), "Namespaced");
-    v->webhook = str_eqc(json_str_at(crd, "spec.conversion.strategy"), "Webhook");
+    r->conversion = crd_conversion_new(a, crd);
     r->verbs = VERBS_ALL;
     r->flags = RES_GENERATION | RES_ITEM_TYPE_META | RES_CONDITIONAL_UPDATE |
                (v->namespaced ? (unsigned)RES_NAMESPACED : 0);

@@ -67,9 +67,9 @@ struct crd_version {
     struct resource *resource; /* registered; its memory lives in arena */
     const char *schema_text;   /* openAPIV3Schema, NULL when there is none */
     size_t schema_bytes;
-    bool preserve_all;          /* spec.preserveUnknownFields or no schema */
-    bool has_defaults, webhook; /* webhook: conversion by webhook is requested */
-    bool changed;               /* the CRD's spec differs from the one it was created with */
+    bool preserve_all; /* spec.preserveUnknownFields or no schema */
+    bool has_defaults;
+    bool changed; /* the CRD's spec differs from the one it was created with */
     bool namespaced;
     struct str deprecation;
     struct printer_column *columns;

@@ -364,8 +364,7 @@ static const struct {
      "}",
      NULL},
     {"apiextensions.k8s.io", "customresourcedefinitions",
-     "{\"spec\":{\"conversion\":{\"strategy\":\"Webhook\"}}}",
-     "spec.conversion.webhook of a CustomResourceDefinition has no effect yet: "},
+     "{\"spec\":{\"conversion\":{\"strategy\":\"Webhook\"}}}", NULL},
     {"apiextensions.k8s.io", "customresourcedefinitions",
      "{\"spec\":{\"versions\":[{},{\"schema\":{\"openAPIV3Schema\":{\"properties\":{\"a\":{"
      "\"x-kubernetes-validations\":[{\"rule\":\"true\"}]}}}}}]}}",

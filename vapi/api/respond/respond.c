@@ -13,6 +13,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include <sublet/conversion.h>
 #include <sublet/json_build.h>
 #include <sublet/log.h>
 #include <sublet/net.h>
@@ -374,6 +375,34 @@ void respond_object(struct call *c, int status, cJSON *object)
     respond_object_as(c, c->resource, status, object);
 }
 
+/* An answer that a webhook converts first. */
+struct converted {
+    struct call *call;
+    int status;
+    const struct store_object *object; /* a reference */
+};
+
+static void on_converted(void *ctx, const struct err *err)
+{
+    struct converted *k = ctx;
+    const struct store_object *o = k->object;
+
+    assert(k->call->magic == CALL_MAGIC);
+    if (err)
+        call_error(k->call, err);
+    else
+        call_stored(k->call, k->status, o);
+    store_object_unref(o);
+}
+
+static void convert_first(struct call *c, int status, const struct store_object *o)
+{
+    struct converted *k = ARENA_NEW(c->arena, struct converted);
+
+    *k = (struct converted){.call = c, .status = status, .object = store_object_ref(o)};
+    conversion_read(c->api, c->resource, &k->object, 1, on_converted, k);
+}
+
 void call_stored(struct call *c, int status, const struct store_object *o)
 {
     if (c->done) {
@@ -382,6 +411,10 @@ void call_stored(struct call *c, int status, const struct store_object *o)
     }
     if (!listening(c, NULL, 0))
         return;
+    if (conversion_needed_stored(c->resource, o)) {
+        convert_first(c, status, o);
+        return;
+    }
     if (c->output == OUTPUT_OBJECT && !c->pretty && !c->yaml && !c->protobuf &&
         convert_is_identity(c->resource, o)) {
         union {

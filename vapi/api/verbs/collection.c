@@ -67,6 +67,11 @@ static void pump(struct collection *d)
     }
 }
 
+static void on_ready(void *ctx)
+{
+    pump(ctx);
+}
+
 static void delete_all(struct call *c)
 {
     struct collection *d = ARENA_NEW(c->arena, struct collection);
@@ -76,7 +81,7 @@ static void delete_all(struct call *c)
     d->call = c;
     d->list = list_scan(c, &err);
     if (d->list)
-        pump(d);
+        read_converted(d->list, on_ready, d);
     else
         call_error(c, &err);
 }

@@ -48,14 +48,19 @@ const struct resource *commit_hub(struct call *c)
 /* ---- the stored form ---- */
 
 /* Built-ins were converted to their stored version before (commit_hub); the versions of a custom
- * resource differ in apiVersion. */
-static cJSON *stored_tree(struct call *c, cJSON *object)
+ * resource differ in apiVersion, unless a webhook made the stored form. */
+static cJSON *stored_tree(struct call *c, cJSON *object, int64_t revision)
 {
     const struct resource *r = c->resource;
 
+    if (call_entry(c)->stored_form) {
+        object = json_copy(c->arena, call_entry(c)->stored_form);
+        vapi_meta_set_revision(c->arena, object, revision);
+        return object;
+    }
     if (str_eq(r->api_version, r->storage_version))
         return object;
-    assert(r->crd);
+    assert(r->crd && !r->conversion);
     object = json_copy(c->arena, object);
     json_set_str(c->arena, object, "apiVersion", r->storage_version);
     crd_to_stored(r->crd, c->arena, object);
@@ -170,7 +175,8 @@ int commit_object(struct call *c, enum store_op op, cJSON *object, const struct 
     revision = store_next_revision(store);
     vapi_meta_set_revision(c->arena, object, revision);
     vapi_meta_canonical(c->arena, c->resource, object);
-    tree = stored_tree(c, op == STORE_DELETE ? removed_tree(c, before, revision) : object);
+    tree =
+        stored_tree(c, op == STORE_DELETE ? removed_tree(c, before, revision) : object, revision);
     if (tree != object)
         vapi_meta_canonical(c->arena, c->resource, tree);
     if (write_bytes(c, op, tree, old, err))

@@ -10,7 +10,7 @@
  *
  * Source: apiserver pkg/registry/generic/registry/store.go, pkg/registry/rest/delete.go, and the
  * pod and namespace strategies of k8s.io/kubernetes. */
-#include "verbs.h"
+#include "converted.h"
 
 #include "../respond/respond.h"
 #include "../../core/meta.h"
@@ -36,6 +36,7 @@ struct removal {
     const struct resource *requested; /* the version of the request */
     const struct store_object *base;  /* a reference */
     const cJSON *old;
+    const cJSON *seen; /* by admission: old in the version of the request */
     cJSON *object;
     enum fate fate;
     bool marked;     /* object has another deletionTimestamp than old */
@@ -358,10 +359,20 @@ static int admit(struct removal *d)
     struct admission_call a;
 
     call_admission(d->call, ADMISSION_DELETE, &a);
-    return admission_mutate(&a, NULL, d->old, &d->err) ||
-                   admission_validate(&a, NULL, d->old, &d->err)
+    return admission_mutate(&a, NULL, d->seen, &d->err) ||
+                   admission_validate(&a, NULL, d->seen, &d->err)
                ? -1
                : 0;
+}
+
+/* An object that a webhook converts stays in the version it is stored in. */
+static int commit(struct removal *d, enum store_op op, const struct store_object **ret)
+{
+    struct call *c = d->call;
+    const cJSON *form = op == STORE_DELETE ? d->old : d->object;
+
+    call_entry(c)->stored_form = c->resource->conversion ? form : NULL;
+    return commit_object(c, op, d->object, d->base, d->old, ret, &d->err);
 }
 
 /* Watchers see a pod with grace period 0 before it is removed, both in one transaction. An object
@@ -374,13 +385,13 @@ static int remove_now(struct removal *d)
     if (!d->marked)
         d->object = json_copy(c->arena, d->old);
     if (d->marked && !c->options.dry_run) {
-        if (commit_object(c, STORE_UPDATE, d->object, d->base, d->old, &marked, &d->err))
+        if (commit(d, STORE_UPDATE, &marked))
             return -1;
         store_object_unref(d->base);
         d->base = marked;
         d->old = d->object;
     }
-    return commit_object(c, STORE_DELETE, d->object, d->base, d->old, NULL, &d->err);
+    return commit(d, STORE_DELETE, NULL);
 }
 
 static void execute(struct removal *d)
@@ -390,9 +401,7 @@ static void execute(struct removal *d)
 
     d->fate = plan(d);
     if (d->fate != KEEP) {
-        if (d->fate == REMOVE
-                ? remove_now(d)
-                : commit_object(c, STORE_UPDATE, d->object, d->base, d->old, &d->stored, &d->err)) {
+        if (d->fate == REMOVE ? remove_now(d) : commit(d, STORE_UPDATE, &d->stored)) {
             fail(d, &d->err);
             return;
         }
@@ -406,14 +415,16 @@ static void execute(struct removal *d)
 
 static void review(struct removal *d, enum webhook_phase phase);
 
-static void begin(struct removal *d)
+static void begin_with(struct removal *d, const cJSON *seen)
 {
     struct call *c = d->call;
 
     d->object = d->unreadable ? quarantine_stand_in(c->arena, c->resource, d->base)
                               : vapi_tree(c->arena, d->base);
-    json_set_str(c->arena, d->object, "apiVersion", c->resource->api_version);
+    if (!c->resource->conversion || d->unreadable)
+        json_set_str(c->arena, d->object, "apiVersion", c->resource->api_version);
     d->old = json_copy(c->arena, d->object);
+    d->seen = seen ? seen : d->old;
     if (delete_preconditions(c, d->base, &d->err) || admit(d)) {
         fail(d, &d->err);
         return;
@@ -422,6 +433,25 @@ static void begin(struct removal *d)
         execute(d);
     else
         review(d, WEBHOOKS_MUTATING);
+}
+
+static void on_seen(void *ctx, cJSON *tree, const struct err *err)
+{
+    struct removal *d = ctx;
+
+    assert(d->call->magic == CALL_MAGIC);
+    if (err || write_check_served(d->call, d->requested, &d->err))
+        fail(d, err ? err : &d->err);
+    else
+        begin_with(d, tree);
+}
+
+/* Like upstream, a client deletes what can be shown to it; this process, whatever is stored. */
+static void begin(struct removal *d)
+{
+    if (d->unreadable || !call_has_webhooks(d->call) ||
+        !converted_base(d->call, d->base, on_seen, d))
+        begin_with(d, NULL);
 }
 
 /* ---- webhooks: mutating ones see a deletion, too, but have nothing to change ---- */
@@ -465,7 +495,7 @@ static void on_reviewed(void *ctx, cJSON *object, bool changed, const struct err
 static void review(struct removal *d, enum webhook_phase phase)
 {
     const struct webhook_review r = {
-        .call = d->call, .operation = ADMISSION_DELETE, .requested = d->requested, .old = d->old};
+        .call = d->call, .operation = ADMISSION_DELETE, .requested = d->requested, .old = d->seen};
 
     d->phase = phase;
     if (webhooks_run(phase, &r, NULL, on_reviewed, d))

@@ -6,6 +6,7 @@
  * itself. A write must never fail because its fields cannot be tracked: then they are not. Source:
  * apimachinery pkg/util/managedfields/internal/{fieldmanager,skipnonapplied}.go, apiserver
  * pkg/endpoints/handlers/{create,patch}.go. */
+#include "converted.h"
 #include "managed.h"
 
 #include "../../core/meta.h"
@@ -120,6 +121,8 @@ static cJSON *convert(void *ctx, struct arena *a, const cJSON *object, struct st
 
     if (str_eq(from, to))
         return (cJSON *)(uintptr_t)object;
+    if (target && target->conversion)
+        return converted_find(m->call, object, to);
     if (!source || !target)
         return NULL;
     made = json_copy(a, object);
@@ -233,6 +236,8 @@ void managed_update(struct call *c, const struct resource *requested, const cJSO
     before = old ? convert(&m, c->arena, old, requested->api_version) : managed_empty(&m);
     if (now && before)
         managed_track(&m, old, before, now, object);
+    if (converted_failed(c))
+        json_remove(json_get(object, "metadata"), "managedFields");
 }
 
 /* ---- times ---- */

@@ -5,11 +5,14 @@
  * with one that is not yet durable. */
 #include "verbs.h"
 
+#include "../flow/flow.h"
 #include "../respond/respond.h"
 #include "../watch/watch.h"
 
 #include <assert.h>
 #include <string.h>
+
+#include <sublet/conversion.h>
 
 /* 410 with a token that continues from the same key at the latest revision. */
 static void refuse_expired(struct call *c, const struct list_position *at, struct err *err)
@@ -154,6 +157,63 @@ struct list *list_scan(struct call *c, struct err *err)
     return NULL;
 }
 
+/* The bytes of those that a webhook converts first. */
+static size_t bytes_to_convert(const struct list *l)
+{
+    size_t bytes = 0;
+
+    for (size_t i = 0; l->call->resource->conversion && i < l->n; i++)
+        if (conversion_needed_stored(l->call->resource, l->objects[i]))
+            bytes += l->objects[i]->bytes.n;
+    return bytes;
+}
+
+struct conversion_of_list {
+    struct list *list;
+    void (*next)(void *ctx);
+    void *ctx;
+};
+
+static void on_list_converted(void *ctx, const struct err *err)
+{
+    struct conversion_of_list *x = ctx;
+
+    if (!err) {
+        x->next(x->ctx);
+        return;
+    }
+    list_release(x->list);
+    call_error(x->list->call, err);
+}
+
+void read_converted(struct list *l, void (*next)(void *ctx), void *ctx)
+{
+    struct call *c = l->call;
+    size_t bytes = c->done ? 0 : bytes_to_convert(l);
+    struct conversion_of_list *x;
+    struct err err;
+
+    if (!bytes) {
+        next(ctx);
+        return;
+    }
+    if (!budget_more(c, 2 * bytes)) {
+        err_init(&err, c->arena);
+        list_release(l);
+        if (flow_too_many(&err))
+            call_error(c, &err);
+        return;
+    }
+    x = ARENA_NEW(c->arena, struct conversion_of_list);
+    *x = (struct conversion_of_list){l, next, ctx};
+    conversion_read(c->api, c->resource, l->objects, l->n, on_list_converted, x);
+}
+
+static void on_list_ready(void *ctx)
+{
+    list_answer(ctx);
+}
+
 static void list_now(struct call *c)
 {
     struct err err;
@@ -161,7 +221,7 @@ static void list_now(struct call *c)
     err_init(&err, c->arena);
     struct list *l = list_scan(c, &err);
     if (l)
-        list_answer(l);
+        read_converted(l, on_list_ready, l);
     else
         call_error(c, &err);
 }

@@ -9,6 +9,8 @@
 #include "../../core/meta.h"
 #include "../respond/respond.h"
 
+#include <sublet/conversion.h>
+
 static const struct scale_paths *paths_of(const struct call *c)
 {
     return c->sub->scale;
@@ -155,23 +157,54 @@ static int no_replicas(const struct call *c, const cJSON *object, struct err *er
     return -1;
 }
 
-static void get_scale(struct call *c)
+static void answer_get(struct call *c, const struct store_object *o)
 {
-    const struct store_object *o =
-        store_get(vapi_store(c->api), c->resource->storage, c->ns, c->name);
     cJSON *object;
     struct err err;
 
     err_init(&err, c->arena);
-    if (!o && commit_not_found(c, &err)) {
-        call_error(c, &err);
-        return;
-    }
     object = convert_tree(c->arena, c->resource, o);
     if (no_replicas(c, object, &err))
         call_error(c, &err);
     else
         answer_scale(c, 200, object);
+}
+
+/* Read by a webhook first. */
+struct read_scale {
+    struct call *call;
+    const struct store_object *object; /* a reference */
+};
+
+static void on_read(void *ctx, const struct err *err)
+{
+    struct read_scale *g = ctx;
+    const struct store_object *o = g->object;
+
+    if (err)
+        call_error(g->call, err);
+    else
+        answer_get(g->call, o);
+    store_object_unref(o);
+}
+
+static void get_scale(struct call *c)
+{
+    const struct store_object *o =
+        store_get(vapi_store(c->api), c->resource->storage, c->ns, c->name);
+    struct read_scale *g;
+    struct err err;
+
+    err_init(&err, c->arena);
+    if (!o && commit_not_found(c, &err)) {
+        call_error(c, &err);
+    } else if (conversion_needed_stored(c->resource, o)) {
+        g = ARENA_NEW(c->arena, struct read_scale);
+        *g = (struct read_scale){c, store_object_ref(o)};
+        conversion_read(c->api, c->resource, &g->object, 1, on_read, g);
+    } else {
+        answer_get(c, o);
+    }
 }
 
 void sub_scale(struct call *c)

@@ -31,6 +31,9 @@ int read_check_options(struct call *c, struct err *err) MUST_CHECK;
 void read_list_when(struct call *c, void (*next)(struct call *c));
 /* The objects that c's options select, now. NULL with err on failure. */
 struct list *list_scan(struct call *c, struct err *err) MUST_CHECK;
+/* next(ctx) once l has all objects in the requested version; answers the call where they cannot
+ * be. */
+void read_converted(struct list *l, void (*next)(void *ctx), void *ctx);
 
 /* write.c */
 /* The differences of a subresource from a plain write. All members may be NULL. */

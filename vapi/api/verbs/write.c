@@ -2,18 +2,19 @@
  * room: vapi
  *
  * Create, update and patch, as one machine. Every step may fail the call; only PROPOSE, HOOK, ADMIT
- * and REVIEW may wait: for mutating webhooks, the syncer, and validating webhooks.
+ * and REVIEW may wait: for mutating webhooks, the syncer, and validating webhooks; and for a webhook
+ * that converts a custom resource BASE, MAKE and KEEP.
  *
  *   DECODE -> BASE -> PROPOSE -> MAKE -> META -> MUTATE -> HOOK -> PREPARE -> VALIDATE
  *              ^                                                                v
- *              '------- the base changed meanwhile --- COMMIT <- REVIEW <- CONFIRM <- ADMIT
- *                                                         '-> answered
+ *              '-- the base changed meanwhile - COMMIT <- KEEP <- REVIEW <- CONFIRM <- ADMIT
+ *                                                  '-> answered
  *
  * PROPOSE: an object that is written through another one (a Scale): that one, and its mutating
  * admission, which the whole object then does not pass.
- * A step must never change the base's tree, and nothing may be stored that VALIDATE did not
- * check. */
-#include "verbs.h"
+ * Over 1000 lines, because its steps share one struct. A step must never change the base's tree,
+ * and nothing may be stored that VALIDATE did not check. */
+#include "converted.h"
 
 #include "../observe/observe.h"
 #include "../request/request.h"
@@ -25,6 +26,7 @@
 #include <assert.h>
 
 #include <sublet/admission.h>
+#include <sublet/conversion.h>
 #include <sublet/crd.h>
 #include <sublet/kinds.h>
 #include <sublet/object.h>
@@ -48,6 +50,7 @@ enum write_step {
     STEP_ADMIT,
     STEP_CONFIRM,
     STEP_REVIEW,
+    STEP_KEEP,
     STEP_COMMIT,
     N_STEPS
 };
@@ -66,6 +69,7 @@ struct write {
     cJSON *object;
     struct write_part part; /* of a plan that proposes */
     bool creating, generates_name, admitted;
+    bool kept; /* a webhook made the stored form */
     unsigned attempts, names_tried;
     size_t warned; /* number of warnings before those of the kind */
     const struct store_object *stored;
@@ -84,6 +88,8 @@ static bool on_status(const struct call *c)
 {
     return c->sub && c->sub->kind == SUB_STATUS;
 }
+
+static void write_tick(struct write *w);
 
 /* ---- end ---- */
 
@@ -116,6 +122,16 @@ static void fail(struct write *w, const struct err *err)
     call_error(c, err);
 }
 
+static void on_shown(void *ctx, cJSON *tree, const struct err *err)
+{
+    struct write *w = ctx;
+
+    if (err)
+        call_error(w->call, err);
+    else
+        respond_object(w->call, w->creating ? 201 : 200, tree);
+}
+
 static void answer(struct write *w)
 {
     struct call *c = w->call;
@@ -123,9 +139,16 @@ static void answer(struct write *w)
     cJSON *shown = w->object;
     int status = w->creating ? 201 : 200;
 
+    if (c->options.dry_run && w->kept && !w->plan->answer && !c->done) {
+        let_go(w);
+        converted_tree(c, converted_again(c, call_entry(c)->stored_form), c->resource->api_version,
+                       on_shown, w);
+        return;
+    }
     if (c->resource != w->requested)
         kinds_convert(c->arena, w->requested, shown);
-    else if (c->options.dry_run && c->resource->crd) { /* as it would be read */
+    else if (c->options.dry_run && c->resource->crd &&
+             !c->resource->conversion) { /* as it would be read */
         crd_from_stored(c->resource->crd, c->arena, shown);
         vapi_meta_canonical(c->arena, c->resource, shown);
     }
@@ -197,11 +220,27 @@ static int check_space(const struct call *c, struct err *err)
     return vapi_meta_wrong_namespace(err);
 }
 
+static void on_base(void *ctx, cJSON *tree, const struct err *err)
+{
+    struct write *w = ctx;
+
+    assert(w->magic == WRITE_MAGIC && w->step == STEP_BASE);
+    if (err || write_check_served(w->call, w->requested, &w->err)) {
+        fail(w, err ? err : &w->err);
+        return;
+    }
+    w->old = tree;
+    w->step++;
+    write_tick(w);
+}
+
 static enum outcome step_base(struct write *w, struct err *err)
 {
     struct call *c = w->call;
 
     c->resource = w->requested;
+    call_entry(c)->stored_form = NULL;
+    w->kept = false;
     w->base = store_object_unref(w->base);
     w->old = w->respelled = NULL;
     w->creating = c->verb == CALL_CREATE && !has_own_body(w->plan);
@@ -214,6 +253,8 @@ static enum outcome step_base(struct write *w, struct err *err)
     if (!w->base)
         return allow_create_on_update(w, err);
     store_object_ref(w->base);
+    if (converted_base(c, w->base, on_base, w))
+        return WAITING;
     w->old = convert_tree(c->arena, c->resource, w->base);
     return GO_ON;
 }
@@ -229,6 +270,20 @@ static bool tracks_fields(const struct call *c)
     return c->verb != CALL_PATCH || c->patch != PATCH_TYPE_APPLY;
 }
 
+/* Makes it once more, with all versions its managers need. */
+static void on_versions(void *ctx, const struct err *err)
+{
+    struct write *w = ctx;
+
+    assert(w->magic == WRITE_MAGIC && w->step == STEP_MAKE);
+    if (err || write_check_served(w->call, w->requested, &w->err)) {
+        fail(w, err ? err : &w->err);
+        return;
+    }
+    err_clear(&w->err);
+    write_tick(w);
+}
+
 static enum outcome step_make(struct write *w, struct err *err)
 {
     struct call *c = w->call;
@@ -237,6 +292,8 @@ static enum outcome step_make(struct write *w, struct err *err)
                  : w->plan->make ? w->plan->make(c, copy, &w->object, err)
                                  : write_apply_body(c, copy, &w->object, err);
 
+    if (converted_wishes(c, on_versions, w))
+        return WAITING;
     if (failed)
         return FAILED;
     /* From here on the object has the stored version, for which the kind's rules are written. */
@@ -254,7 +311,7 @@ static enum outcome step_make(struct write *w, struct err *err)
         vapi_meta_wipe(c->arena, w->object); /* fields the endpoint cannot set get no owner */
     if (tracks_fields(c))
         managed_update(c, w->requested, w->old, w->object);
-    return GO_ON;
+    return converted_wishes(c, on_versions, w) ? WAITING : GO_ON;
 }
 
 /* ---- META ---- */
@@ -389,8 +446,6 @@ static void take_member(struct arena *a, cJSON *to, const cJSON *from, const cha
     else
         json_remove(to, key);
 }
-
-static void write_tick(struct write *w);
 
 static struct webhook_review review_of(const struct write *w, struct write_part part)
 {
@@ -787,6 +842,41 @@ static enum outcome step_review(struct write *w, struct err *err)
     return webhooks_run(WEBHOOKS_VALIDATING, &r, NULL, on_reviewed, w) ? WAITING : GO_ON;
 }
 
+/* ---- KEEP: the stored form, where a webhook makes it ---- */
+
+static void on_kept(void *ctx, cJSON *tree, const struct err *err)
+{
+    struct write *w = ctx;
+
+    assert(w->magic == WRITE_MAGIC && w->step == STEP_KEEP);
+    if (err || confirm_again(w, &w->err)) {
+        fail(w, err ? err : &w->err);
+        return;
+    }
+    call_entry(w->call)->stored_form = tree;
+    w->kept = true;
+    w->step++;
+    write_tick(w);
+}
+
+static bool is_removal(const struct write *w);
+
+static enum outcome step_keep(struct write *w, struct err *err)
+{
+    struct call *c = w->call;
+    const struct resource *r = c->resource;
+
+    (void)err;
+    if (r->conversion && w->base && is_removal(w)) {
+        call_entry(c)->stored_form = vapi_tree(c->arena, w->base);
+        return GO_ON;
+    }
+    if (!conversion_needed(r, r->storage_version))
+        return GO_ON;
+    converted_tree(c, w->object, r->storage_version, on_kept, w);
+    return WAITING;
+}
+
 /* ---- COMMIT ---- */
 
 static enum outcome refuse_existing(struct write *w, struct err *err)
@@ -814,10 +904,23 @@ static enum outcome refuse_existing(struct write *w, struct err *err)
     return FAILED;
 }
 
+/* What is stored in another version than the present one is written in any case: so objects are
+ * migrated. */
 static bool unchanged(const struct write *w)
 {
-    vapi_meta_set_revision(w->call->arena, w->object, w->base->revision);
-    return json_equal(w->object, w->old);
+    struct call *c = w->call;
+    const struct resource *r = c->resource;
+    const cJSON *kept = call_entry(c)->stored_form;
+    cJSON *form;
+
+    vapi_meta_set_revision(c->arena, w->object, w->base->revision);
+    if (r->crd && !str_eq(conversion_carried(r, w->base), r->storage_version))
+        return false;
+    if (!kept)
+        return json_equal(w->object, w->old);
+    form = json_copy(c->arena, kept);
+    vapi_meta_set_revision(c->arena, form, w->base->revision);
+    return json_equal(form, vapi_tree(c->arena, w->base));
 }
 
 /* Removing the last finalizer of a terminating object deletes the object. */
@@ -892,6 +995,7 @@ static const step_run STEPS[N_STEPS] = {
     [STEP_MAKE] = step_make,     [STEP_META] = step_meta,       [STEP_MUTATE] = step_mutate,
     [STEP_HOOK] = step_hook,     [STEP_PREPARE] = step_prepare, [STEP_VALIDATE] = step_validate,
     [STEP_ADMIT] = step_admit,   [STEP_CONFIRM] = step_confirm, [STEP_REVIEW] = step_review,
+    [STEP_KEEP] = step_keep,
     [STEP_COMMIT] = step_commit,
 };
 

@@ -57,8 +57,9 @@ int write_apply_body(struct call *c, cJSON *object, cJSON **ret, struct err *err
     cJSON *made;
 
     if (c->verb != CALL_PATCH) {
-        /* Only a create with a generated name is ever repeated. */
-        bool once = c->verb == CALL_CREATE && !json_str_at(c->body, "metadata.generateName").n;
+        /* Only a create with a generated name, or for other versions, is ever repeated. */
+        bool once = c->verb == CALL_CREATE && !c->resource->conversion &&
+                    !json_str_at(c->body, "metadata.generateName").n;
 
         why = kinds_unreadable(c->arena, c->resource, c->body);
         if (why)

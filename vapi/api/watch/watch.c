@@ -7,7 +7,7 @@
  *   OPEN --> INITIAL (objects of revision R as ADDED, in chunks) --> LIVE (events after R) --.
  *     '--- resourceVersion=N: straight to LIVE after N --------------^                        |
  *                                               ENDED <-- timeout, 410, close --------------' */
-#include "watch_out.h"
+#include "watch_queue.h"
 
 #include <assert.h>
 #include <string.h>
@@ -37,6 +37,7 @@ struct watch {
     int64_t ends_ms; /* monotonic */
     struct str after_ns, after_name;
     size_t in_chunk;
+    struct watch_queue *queue; /* events that a webhook converts; or NULL */
 };
 
 static void watch_tick(struct watch *w);
@@ -104,6 +105,7 @@ static struct call *watch_release(struct watch *w)
     watch_enter(w, WATCH_ENDED);
     w->cursor = store_watch_close(w->cursor);
     w->initial_state = store_recall_close(w->initial_state);
+    w->queue = watch_queue_free(w->queue);
     w->call = NULL;
     c->cancel = NULL;
     c->drained = NULL;
@@ -163,6 +165,51 @@ void watch_registry_changed(void *ctx)
     api_defer(api, end_stale, api);
 }
 
+/* --- events --- */
+
+static void show(struct watch *w, enum store_event_type type, const struct store_object *o,
+                 int64_t revision)
+{
+    if (watch_queue_takes(w->queue, w->call, o))
+        w->queue = watch_queue_add(w->queue, type, o, revision);
+    else
+        watch_out_stored(&w->out, type, o, revision);
+}
+
+static bool has_room(const struct watch *w)
+{
+    return watch_out_has_room(&w->out) && !watch_queue_is_full(w->queue);
+}
+
+static void on_converted(void *ctx, const struct err *err)
+{
+    struct watch *w = ctx;
+
+    assert(w->magic == WATCH_MAGIC && w->queue);
+    if (err) {
+        struct err shown;
+
+        err_init(&shown, w->call->arena);
+        err_set(&shown, &ERR_INTERNAL, "Internal error occurred: %.*s", STR_F(err->message));
+        err_cause(&shown, STR(""), STR(""), err->message);
+        watch_out_error(&w->out, &shown);
+        watch_end(w);
+        return;
+    }
+    watch_queue_send(w->queue, &w->out);
+    w->queue = watch_queue_free(w->queue);
+    watch_tick(w);
+}
+
+/* True: what follows waits for a webhook. */
+static bool convert_events(struct watch *w)
+{
+    if (!w->queue)
+        return false;
+    watch_queue_convert(w->queue, w->call, on_converted, w);
+    return true;
+}
+
 /* --- initial state --- */
 
 struct chunk {
@@ -176,7 +223,7 @@ static bool on_initial(void *ctx, const struct store_object *o)
     struct chunk *chunk = ctx;
     struct watch *w = chunk->watch;
 
-    if (w->in_chunk == INITIAL_CHUNK || !watch_out_has_room(&w->out)) {
+    if (w->in_chunk == INITIAL_CHUNK || !has_room(w)) {
         chunk->full = true;
         return false;
     }
@@ -184,7 +231,7 @@ static bool on_initial(void *ctx, const struct store_object *o)
     store_object_unref(chunk->last);
     chunk->last = store_object_ref(o);
     if (index_match(&w->call->options, o))
-        watch_out_stored(&w->out, STORE_ADDED, o, o->revision);
+        show(w, STORE_ADDED, o, o->revision);
     return true;
 }
 
@@ -216,9 +263,9 @@ static void initial_step(struct watch *w)
             watch_end(w);
             return;
         }
-    } while (chunk.full && watch_out_has_room(&w->out));
-    if (chunk.full)
-        return; /* drained() continues */
+    } while (chunk.full && has_room(w));
+    if (convert_events(w) || chunk.full)
+        return; /* drained() or on_converted() continues */
     watch_enter(w, WATCH_LIVE);
     w->initial_state = store_recall_close(w->initial_state);
     if (w->mark_initial_end)
@@ -240,7 +287,7 @@ static void live_step(struct watch *w)
     const struct store_event *e;
     bool before, now;
 
-    while (watch_out_has_room(&w->out)) {
+    while (has_room(w)) {
         e = store_watch_next(w->cursor, &expired);
         if (!e)
             break;
@@ -250,14 +297,13 @@ static void live_step(struct watch *w)
         before = shows(w, e->previous);
         now = e->type != STORE_DELETED && shows(w, e->object);
         if (now)
-            watch_out_stored(&w->out, before ? STORE_MODIFIED : STORE_ADDED, e->object,
-                             e->revision);
+            show(w, before ? STORE_MODIFIED : STORE_ADDED, e->object, e->revision);
         else if (e->type == STORE_DELETED && (before || shows(w, e->object)))
-            watch_out_stored(&w->out, STORE_DELETED, e->object, e->revision);
+            show(w, STORE_DELETED, e->object, e->revision);
         else if (before)
-            watch_out_stored(&w->out, STORE_DELETED, e->previous, e->revision);
+            show(w, STORE_DELETED, e->previous, e->revision);
     }
-    if (!expired)
+    if (convert_events(w) || !expired)
         return;
     struct err err;
     err_init(&err, w->call->arena);
@@ -270,6 +316,8 @@ static void live_step(struct watch *w)
 
 static void watch_tick(struct watch *w)
 {
+    if (watch_queue_waits(w->queue))
+        return;
     if (w->phase == WATCH_INITIAL)
         initial_step(w);
     if (w->phase == WATCH_LIVE)
@@ -321,7 +369,7 @@ static void on_timer(uv_timer_t *t)
     }
     if (left <= BOOKMARK_LEAD)
         w->last_bookmark = true;
-    if (w->phase == WATCH_LIVE && w->call->options.bookmarks &&
+    if (w->phase == WATCH_LIVE && !w->queue && w->call->options.bookmarks &&
         store_watch_position(w->cursor) > w->out.bookmarked)
         watch_out_bookmark(&w->out, store_watch_position(w->cursor), false);
     timer_next(w);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ValidatingWebhookConfigurations and MutatingWebhookConfigurations. Source:
- * pkg/apis/admissionregistration/validation, apiserver pkg/util/webhook/validation.go. */
+ * pkg/apis/admissionregistration/validation. */
 #include "../rules/kind.h"
 #include "policy.h"
 
 #include <sublet/cel_policy.h>
-#include <sublet/encode.h>
 #include <sublet/json_build.h>
-#include <ctype.h>
+#include <sublet/client_config.h>
 
 static const struct default_rule WEBHOOK[] = {
     SET_TEXT("webhooks[].failurePolicy", "Fail"),
@@ -26,127 +25,9 @@ static void mutating_defaults(struct arena *a, cJSON *config)
     defaults_apply(a, config, MUTATING, COUNT(MUTATING));
 }
 
-#define URL_FORM "; desired format: https://host[/path]"
-
 #define REVIEW_VERSIONS "v1, v1beta1"
 
 static const char *const NO_SIDE_EFFECTS[] = {"None", "NoneOnDryRun", NULL};
-
-static void check_service_path(struct field_errors *e, const struct field_path *p, struct str path)
-{
-    struct str rest;
-    size_t i = 0;
-
-    if (!path.n || str_eqc(path, "/"))
-        return;
-    if (str_eqc(path, "//")) {
-        field_invalid_str(e, p, path, "segment[0] may not be empty");
-        return;
-    }
-    if (path.p[0] != '/')
-        field_invalid_str(e, p, path, "must start with a '/'");
-    rest = str_from(path, 1);
-    if (str_has_suffix(rest, STR("/")))
-        rest = str_sub(rest, 0, rest.n - 1);
-    do {
-        struct str step = str_cut(&rest, '/');
-        const char *why = step.n ? name_check_dns1123_subdomain(step) : NULL;
-
-        if (!step.n)
-            field_invalid_str_printf(e, p, path, "segment[%zu] may not be empty", i);
-        else if (why)
-            field_invalid_str_printf(e, p, path, "segment[%zu]: %s", i, why);
-        i++;
-    } while (rest.p);
-}
-
-/* Upstream mixes name and namespace up: the one that is missing is reported under the other's name.
- */
-static void check_service(struct field_errors *e, const struct field_path *p, const cJSON *service)
-{
-    int64_t port = json_i64_at(service, "port", 0);
-    const cJSON *path = kinds_given(service, "path");
-
-    if (!json_str(json_get(service, "namespace")).n)
-        field_required(e, FIELD(p, "name"), "");
-    if (!json_str(json_get(service, "name")).n)
-        field_required(e, FIELD(p, "namespace"), "");
-    if (port < 1 || port > 65535)
-        field_invalid(e, FIELD(p, "port"), json_new_i64(e->arena, port),
-                      "port is not valid: must be between 1 and 65535, inclusive");
-    if (path)
-        check_service_path(e, FIELD(p, "path"), json_str(path));
-}
-
-/* The scheme before the first colon, if there is one; rest is what follows. */
-static struct str url_scheme(struct str url, struct str *rest)
-{
-    size_t colon = str_find(url, ':'), slash = str_find(url, '/');
-
-    *rest = url;
-    if (colon == url.n || slash < colon)
-        return STR("");
-    *rest = str_from(url, colon + 1);
-    return str_sub(url, 0, colon);
-}
-
-/* What Go's parser finds of it, NULL: nothing. path ends before the query. */
-static const char *url_problem(struct arena *a, struct str path)
-{
-    for (size_t i = 0; i < path.n; i++) {
-        struct str left = str_sub(path, i, 3);
-
-        if ((unsigned char)path.p[i] < 0x20 || path.p[i] == 0x7f)
-            return "net/url: invalid control character in URL";
-        if (path.p[i] != '%')
-            continue;
-        if (left.n < 3 || !isxdigit((unsigned char)left.p[1]) ||
-            !isxdigit((unsigned char)left.p[2]))
-            return problem_printf(a, "invalid URL escape %.*s", STR_F(go_quote(a, left)));
-    }
-    return NULL;
-}
-
-static bool check_url_parts(struct field_errors *e, const struct field_path *p, struct str plain)
-{
-    struct str query = plain;
-    const char *why = url_problem(e->arena, str_cut(&query, '?'));
-
-    if (why)
-        field_required_printf(e, p, "url must be a valid URL: parse %.*s: %s" URL_FORM,
-                              STR_F(go_quote(e->arena, plain)), why);
-    return !why;
-}
-
-static void check_url(struct field_errors *e, const struct field_path *p, struct str url)
-{
-    struct str rest, fragment = url, plain = str_cut(&fragment, '#'), query = plain;
-    struct str scheme = url_scheme(str_cut(&query, '?'), &rest), host = STR(""), user = STR_NULL;
-    size_t at;
-
-    if (!check_url_parts(e, p, plain))
-        return;
-    if (str_has_prefix(rest, STR("//"))) {
-        rest = str_from(rest, 2);
-        host = str_cut(&rest, '/');
-    }
-    at = str_find(host, '@');
-    if (at < host.n) {
-        user = str_sub(host, 0, at);
-        host = str_from(host, at + 1);
-    }
-    if (!str_eqc(kinds_lower_case(e->arena, scheme), "https"))
-        field_invalid_str(e, p, kinds_lower_case(e->arena, scheme),
-                          "'https' is the only allowed URL scheme" URL_FORM);
-    if (!host.n)
-        field_invalid_str(e, p, host, "host must be specified" URL_FORM);
-    if (user.p)
-        field_invalid_str(e, p, user, "user information is not permitted in the URL");
-    if (fragment.n)
-        field_invalid_str(e, p, fragment, "fragments are not permitted in the URL");
-    if (query.n)
-        field_invalid_str(e, p, query, "query parameters are not permitted in the URL");
-}
 
 static void check_client(struct field_errors *e, const struct field_path *p, const cJSON *config)
 {
@@ -155,9 +36,9 @@ static void check_client(struct field_errors *e, const struct field_path *p, con
     if (!url == !service)
         field_required(e, p, "exactly one of url or service is required");
     else if (url)
-        check_url(e, FIELD(p, "url"), json_str(url));
+        client_config_check_url(e, FIELD(p, "url"), json_str(url));
     else
-        check_service(e, FIELD(p, "service"), service);
+        client_config_check_service(e, FIELD(p, "service"), service);
 }
 
 /* ---- webhooks ---- */

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The versions of an object that a write of a custom resource needs, where only a webhook can make
+ * them: the base as requested, the object as it is stored, both as the managers of its fields know
+ * them. The machine of the write pauses; nothing here stores or answers. Must never give a write
+ * what was converted from another object than the one it has. */
+#include "converted.h"
+
+#include "../../core/meta.h"
+
+#include <assert.h>
+
+#include <sublet/conversion.h>
+#include <sublet/crd.h>
+
+/* A conversion that managers of fields need. In the arena of the call, as all of it. */
+struct known {
+    struct known *next;
+    const cJSON *from;
+    struct str to;
+    cJSON *made; /* NULL: wished for, or its conversion failed */
+    bool over;
+    struct call *call;
+    void (*done)(void *ctx, const struct err *err);
+    void *ctx;
+};
+
+/* ---- the base ---- */
+
+struct base {
+    struct call *call;
+    const struct store_object *object; /* a reference */
+    converted_done done;
+    void *ctx;
+};
+
+static void on_base(void *ctx, const struct err *err)
+{
+    struct base *b = ctx;
+    cJSON *tree = err ? NULL : vapi_tree(b->call->arena, b->object);
+
+    store_object_unref(b->object);
+    b->done(b->ctx, tree, err);
+}
+
+bool converted_base(struct call *c, const struct store_object *base, converted_done done, void *ctx)
+{
+    struct base *b;
+
+    if (!conversion_needed_stored(c->resource, base))
+        return false;
+    b = ARENA_NEW(c->arena, struct base);
+    *b = (struct base){c, store_object_ref(base), done, ctx};
+    conversion_read(c->api, c->resource, &b->object, 1, on_base, b);
+    return true;
+}
+
+/* ---- another version of a tree ---- */
+
+struct other {
+    struct call *call;
+    converted_done done;
+    void *ctx;
+};
+
+static void on_other(void *ctx, cJSON **objects, const struct err *err)
+{
+    struct other *o = ctx;
+
+    o->done(o->ctx, err ? NULL : json_copy(o->call->arena, objects[0]), err);
+}
+
+void converted_tree(struct call *c, const cJSON *object, struct str to, converted_done done,
+                    void *ctx)
+{
+    struct other *o = ARENA_NEW(c->arena, struct other);
+
+    *o = (struct other){c, done, ctx};
+    conversion_start_one(c->api, c->resource, to, object, on_other, o);
+}
+
+cJSON *converted_again(struct call *c, const cJSON *stored)
+{
+    const struct resource *r = c->resource;
+    const struct crd_version *v = conversion_schema(c->api, r, r->storage_version);
+    cJSON *tree = json_copy(c->arena, stored);
+
+    if (v) {
+        crd_prune(v, c->arena, tree, NULL);
+        crd_default(v, c->arena, tree);
+    }
+    return tree;
+}
+
+/* ---- managers ---- */
+
+static struct known *find(struct call_entry *e, const cJSON *object, struct str to)
+{
+    for (struct known *k = e->conversions; k; k = k->next)
+        if (str_eq(k->to, to) && json_equal(k->from, object))
+            return k;
+    return NULL;
+}
+
+cJSON *converted_find(struct call *c, const cJSON *object, struct str to)
+{
+    struct call_entry *e = call_entry(c);
+    struct known *k = find(e, object, to);
+
+    if (k)
+        return k->made ? json_copy(c->arena, k->made) : NULL;
+    if (e->n_conversions == CONVERTED_MOST)
+        return NULL;
+    k = ARENA_NEW(c->arena, struct known);
+    *k = (struct known){.next = e->conversions,
+                        .from = json_copy(c->arena, object),
+                        .to = arena_str(c->arena, to),
+                        .call = c};
+    e->conversions = k;
+    e->n_conversions++;
+    return NULL;
+}
+
+bool converted_failed(struct call *c)
+{
+    for (struct known *k = call_entry(c)->conversions; k; k = k->next)
+        if (k->over && !k->made)
+            return true;
+    return false;
+}
+
+static struct known *next_wish(struct call *c)
+{
+    for (struct known *k = call_entry(c)->conversions; k; k = k->next)
+        if (!k->over)
+            return k;
+    return NULL;
+}
+
+static void on_known(void *ctx, cJSON *object, const struct err *err)
+{
+    struct known *k = ctx;
+    struct call *c = k->call;
+    bool applies = c->verb == CALL_PATCH && c->patch == PATCH_TYPE_APPLY;
+
+    k->over = true;
+    k->made = object;
+    /* Upstream's updates do without managers then, an apply does not. */
+    if (err && applies)
+        k->done(k->ctx, err);
+    else if (!converted_wishes(c, k->done, k->ctx))
+        k->done(k->ctx, NULL);
+}
+
+bool converted_wishes(struct call *c, void (*done)(void *ctx, const struct err *err), void *ctx)
+{
+    struct known *k = next_wish(c);
+
+    if (!k)
+        return false;
+    k->done = done;
+    k->ctx = ctx;
+    converted_tree(c, k->from, k->to, on_known, k);
+    return true;
+}
