@@ -11,8 +11,9 @@
  * other version never calls anything, so that a webhook that is away stops only those who do: reads
  * of objects that have the requested version, writes of the stored one and this process go on.
  *
- * Bounds: CONVERSION_MOST_CALLS at once for the whole process, so that a webhook that reads its own
- * kind in a version that needs itself ends with its deadlines; CONVERSION_MOST_WAITING more wait.
+ * Bounds: CONVERSION_MOST_CALLS at once, CONVERSION_MOST_CALLS_EACH for one kind, so that a webhook
+ * that reads its own kind in a version that needs itself ends with its deadlines, and one that
+ * hangs stops no other kind; CONVERSION_MOST_WAITING more wait.
  * Both have CONVERSION_MOST_BYTES of memory. A call has one object, or up to
  * CONVERSION_MOST_OBJECTS with together CONVERSION_MOST_BATCH bytes; its answer at most
  * CONVERSION_MOST_ANSWER; a list, converted, at most CONVERSION_MOST_LIST. */
@@ -20,15 +21,16 @@
 
 #include <sublet/resource.h>
 
-#define CONVERSION_MOST_CALLS   32
-#define CONVERSION_MOST_WAITING 1024
-#define CONVERSION_MOST_BYTES   (32u * 1024 * 1024)
-#define CONVERSION_MOST_OBJECTS 128
-#define CONVERSION_MOST_BATCH   (512u * 1024)
-#define CONVERSION_MOST_ARENA   (96u * 1024 * 1024) /* what is sent, and the tree of the answer */
-#define CONVERSION_MOST_ANSWER  (4u * 1024 * 1024)
-#define CONVERSION_MOST_LIST    (64u * 1024 * 1024)
-#define CONVERSION_TIMEOUT_MS   30000
+#define CONVERSION_MOST_CALLS      32
+#define CONVERSION_MOST_CALLS_EACH 16
+#define CONVERSION_MOST_WAITING    1024
+#define CONVERSION_MOST_BYTES      (32u * 1024 * 1024)
+#define CONVERSION_MOST_OBJECTS    128
+#define CONVERSION_MOST_BATCH      (512u * 1024)
+#define CONVERSION_MOST_ARENA      (96u * 1024 * 1024) /* what is sent, and the answer's tree */
+#define CONVERSION_MOST_ANSWER     (4u * 1024 * 1024)
+#define CONVERSION_MOST_LIST       (64u * 1024 * 1024)
+#define CONVERSION_TIMEOUT_MS      30000
 
 struct vapi;
 struct conversion;

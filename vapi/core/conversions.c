@@ -24,7 +24,7 @@ struct conversion {
     TAILQ_ENTRY(conversion) place;
     struct vapi *api; /* NULL: closed meanwhile */
     const struct resource *r;
-    struct str to;
+    struct str to, kind; /* kind: the resource and its group, which outlive r */
     struct arena *arena;
     cJSON **objects;
     size_t n, bytes;
@@ -148,11 +148,30 @@ static void leave_queue(struct conversions *c, struct conversion *x)
     c->bytes_waiting -= x->bytes;
 }
 
-/* One more, however large, where there is no other. */
+/* One more, however large, where there is no other. A webhook that hangs leaves turns to those of
+ * other kinds. */
 static bool has_turn(const struct conversions *c, const struct conversion *x)
 {
-    return !c->under_way || (c->under_way < CONVERSION_MOST_CALLS &&
-                             c->bytes_sent + x->bytes <= CONVERSION_MOST_BYTES);
+    const struct conversion *other;
+    size_t same = 0;
+
+    TAILQ_FOREACH(other, &c->sent, place) same += str_eq(other->kind, x->kind);
+    return !c->under_way ||
+           (c->under_way < CONVERSION_MOST_CALLS && same < CONVERSION_MOST_CALLS_EACH &&
+            c->bytes_sent + x->bytes <= CONVERSION_MOST_BYTES);
+}
+
+static struct conversion *find_next(const struct conversions *c)
+{
+    struct conversion *x;
+
+    if (c->under_way < CONVERSION_MOST_CALLS)
+        TAILQ_FOREACH(x, &c->waiting, place)
+        {
+            if (has_turn(c, x))
+                return x;
+        }
+    return NULL;
 }
 
 static void send_next(struct vapi *api)
@@ -160,7 +179,7 @@ static void send_next(struct vapi *api)
     struct conversions *c = conversions_of(api);
     struct conversion *x;
 
-    while ((x = TAILQ_FIRST(&c->waiting)) && has_turn(c, x)) {
+    while ((x = find_next(c))) {
         leave_queue(c, x);
         send_now(x);
     }
@@ -258,6 +277,7 @@ struct conversion *conversion_start(struct vapi *api, const struct resource *r, 
                              .api = api,
                              .r = r,
                              .to = arena_str(a, to),
+                             .kind = arena_str(a, r->group_resource),
                              .arena = a,
                              .objects = objects,
                              .n = n,

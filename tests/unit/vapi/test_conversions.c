@@ -22,6 +22,14 @@
     "'object','properties':{'one':{'type':'string'}}}}},"                                          \
     "{'name':'v2','served':true,'storage':true,'schema':{'openAPIV3Schema':{'type':'object',"      \
     "'properties':{'two':{'type':'string'}}}}}]}}"
+#define OTHER_CRD                                                                                  \
+    "{'metadata':{'name':'bits.x.dev'},'spec':{'group':'x.dev','scope':'Namespaced','names':{"     \
+    "'kind':'Bit','plural':'bits'},'conversion':{'strategy':'Webhook','webhook':{"                 \
+    "'conversionReviewVersions':['v1'],'clientConfig':{'service':{'namespace':'n','name':'s'}}}}," \
+    "'versions':[{'name':'v1','served':true,'storage':false,'schema':{'openAPIV3Schema':{'type':"  \
+    "'object'}}},{'name':'v2','served':true,'storage':true,'schema':{'openAPIV3Schema':{'type':"   \
+    "'object'}}}]}}"
+#define BIT "{'kind':'Bit','apiVersion':'x.dev/v2','metadata':{'name':'a','uid':'u'}}"
 #define LOT "{'kind':'Lot','apiVersion':'x.dev/v2','metadata':{'name':'a','uid':'u'},'two':'x'}"
 
 /* ---- answers ---- */
@@ -246,9 +254,14 @@ static int calls_set_up(void **state)
     return 0;
 }
 
+static const struct resource *kind_of(const char *plural, const char *version)
+{
+    return registry_find(vapi_registry(world_api(W)), STR("x.dev"), str_c(version), str_c(plural));
+}
+
 static const struct resource *lots(const char *version)
 {
-    return registry_find(vapi_registry(world_api(W)), STR("x.dev"), str_c(version), STR("lots"));
+    return kind_of("lots", version);
 }
 
 struct outcome {
@@ -269,6 +282,16 @@ static void on_done(void *ctx, cJSON **objects, const struct err *err)
     assert_null(json_get(objects[0], "two")); /* the schema of v1 does not have it */
 }
 
+/* The server answers as for the other kind. */
+static void on_other(void *ctx, cJSON **objects, const struct err *err)
+{
+    struct outcome *o = ctx;
+
+    (void)objects;
+    o->done++;
+    assert_true(str_contains(err->message, STR("invalid kind (expected Bit, received Lot)")));
+}
+
 static struct conversion *start(struct outcome *o)
 {
     return conversion_start_one(world_api(W), lots("v1"), STR("x.dev/v1"), lot_of(LOT), on_done, o);
@@ -279,9 +302,9 @@ static void calls_are_bounded(void **state)
     struct outcome o = {0};
 
     (void)state;
-    for (size_t i = 0; i < CONVERSION_MOST_CALLS + CONVERSION_MOST_WAITING; i++)
+    for (size_t i = 0; i < CONVERSION_MOST_CALLS_EACH + CONVERSION_MOST_WAITING; i++)
         start(&o);
-    assert_int_equal(SERVER.sent, CONVERSION_MOST_CALLS);
+    assert_int_equal(SERVER.sent, CONVERSION_MOST_CALLS_EACH);
     start(&o);
     assert_int_equal(o.done, 0); /* never before it returned */
     world_settle(W);
@@ -289,10 +312,30 @@ static void calls_are_bounded(void **state)
     assert_ptr_equal(o.kind, &ERR_TOO_MANY_REQUESTS);
     while (SERVER.answered < SERVER.sent) {
         answer_next();
-        assert_true(SERVER.sent - SERVER.answered <= CONVERSION_MOST_CALLS);
+        assert_true(SERVER.sent - SERVER.answered <= CONVERSION_MOST_CALLS_EACH);
     }
-    assert_int_equal(o.done, CONVERSION_MOST_CALLS + CONVERSION_MOST_WAITING + 1);
+    assert_int_equal(o.done, CONVERSION_MOST_CALLS_EACH + CONVERSION_MOST_WAITING + 1);
     assert_int_equal(o.failed, 1);
+}
+
+/* One kind's webhook hangs: another kind has turns, until all are taken. */
+static void a_kind_leaves_turns_to_others(void **state)
+{
+    struct outcome o = {0};
+
+    (void)state;
+    world_create(W, CRDS, "", OTHER_CRD);
+    world_settle(W);
+    for (size_t i = 0; i < 2 * CONVERSION_MOST_CALLS; i++)
+        start(&o);
+    assert_int_equal(SERVER.sent, CONVERSION_MOST_CALLS_EACH);
+    for (size_t i = 0; i < 2 * CONVERSION_MOST_CALLS; i++)
+        conversion_start_one(world_api(W), kind_of("bits", "v1"), STR("x.dev/v1"), lot_of(BIT),
+                             on_other, &o);
+    assert_int_equal(SERVER.sent, CONVERSION_MOST_CALLS);
+    while (SERVER.answered < SERVER.sent)
+        answer_next();
+    assert_int_equal(o.done, 4 * CONVERSION_MOST_CALLS);
 }
 
 static void what_is_cancelled_calls_nothing_back(void **state)
@@ -301,12 +344,12 @@ static void what_is_cancelled_calls_nothing_back(void **state)
     struct conversion *sent = start(&o), *waiting, *failed;
 
     (void)state;
-    for (size_t i = 1; i < CONVERSION_MOST_CALLS; i++)
+    for (size_t i = 1; i < CONVERSION_MOST_CALLS_EACH; i++)
         start(&others);
     waiting = start(&o);
     failed =
         conversion_start_one(world_api(W), lots("v1"), STR("x.dev/v7"), lot_of(LOT), on_done, &o);
-    assert_int_equal(SERVER.sent, CONVERSION_MOST_CALLS);
+    assert_int_equal(SERVER.sent, CONVERSION_MOST_CALLS_EACH);
     conversion_cancel(sent);
     conversion_cancel(waiting);
     conversion_cancel(failed);
@@ -318,8 +361,8 @@ static void what_is_cancelled_calls_nothing_back(void **state)
         answer_next();
     world_settle(W);
     assert_int_equal(o.done, 0);
-    assert_int_equal(SERVER.sent, CONVERSION_MOST_CALLS);
-    assert_int_equal(others.done, CONVERSION_MOST_CALLS - 1);
+    assert_int_equal(SERVER.sent, CONVERSION_MOST_CALLS_EACH);
+    assert_int_equal(others.done, CONVERSION_MOST_CALLS_EACH - 1);
 }
 
 /* A reader left, and the API ends before the server answers. */
@@ -363,13 +406,10 @@ static void controllers_do_not_wait(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WORLD_TEST(answers_are_judged),
-        WORLD_TEST(only_labels_and_annotations_change),
-        WORLD_TEST(hostile_answers),
-        CALLS(calls_are_bounded),
-        CALLS(what_is_cancelled_calls_nothing_back),
-        CALLS(an_end_with_a_call_under_way),
-        CALLS(versions_have_to_be_of_the_definition),
+        WORLD_TEST(answers_are_judged),       WORLD_TEST(only_labels_and_annotations_change),
+        WORLD_TEST(hostile_answers),          CALLS(calls_are_bounded),
+        CALLS(a_kind_leaves_turns_to_others), CALLS(what_is_cancelled_calls_nothing_back),
+        CALLS(an_end_with_a_call_under_way),  CALLS(versions_have_to_be_of_the_definition),
         CALLS(controllers_do_not_wait),
     };
 

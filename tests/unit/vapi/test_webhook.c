@@ -221,6 +221,42 @@ static void earlier_rules_come_first(void **state)
     }
 }
 
+/* What only a conversion webhook makes is shown to nothing that rules name another version for. */
+static void versions_that_a_webhook_converts(void **state)
+{
+    static const struct request v1 = {"x.dev", "v1",   "pieces", "n",
+                                      NULL,    OBJECT, NULL,     ADMISSION_CREATE};
+    static const char hook[] =
+        "{'matchPolicy':'%s','rules':[{'operations':['*'],'apiGroups':['x.dev'],'apiVersions':["
+        "'%s'],'resources':['pieces']}]}";
+    static const struct {
+        const char *policy, *version;
+        int matches;
+    } cases[] = {{"Equivalent", "v1", 1}, {"Equivalent", "v2", -1}, {"Exact", "v2", 0}};
+
+    (void)state;
+    world_create(W, "customresourcedefinitions.apiextensions.k8s.io", "",
+                 "{'metadata':{'name':'pieces.x.dev'},'spec':{'group':'x.dev','scope':'Namespaced',"
+                 "'names':{'plural':'pieces','kind':'Piece'},'conversion':{'strategy':'Webhook',"
+                 "'webhook':{'conversionReviewVersions':['v1'],'clientConfig':{'service':{"
+                 "'namespace':'n','name':'s'}}}},'versions':["
+                 "{'name':'v1','served':true,'storage':false,'schema':" ANY "},"
+                 "{'name':'v2','served':true,'storage':true,'schema':" ANY "}]}}");
+    world_settle(W);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char text[512];
+        struct err err;
+
+        snprintf(text, sizeof(text), hook, cases[i].policy, cases[i].version);
+        assert_int_equal(judged(&v1, text, NULL, &err), cases[i].matches);
+        assert_str(err.kind ? err.message : STR(""),
+                   cases[i].matches < 0
+                       ? "x.dev/v1 Piece is not converted to x.dev/v2 for admission: its "
+                         "conversion webhook is called for reads and writes only"
+                       : "");
+    }
+}
+
 static void admission_itself_is_exempt(void **state)
 {
     static const struct request configuration = {"admissionregistration.k8s.io",
@@ -436,6 +472,7 @@ int main(void)
         WORLD_TEST(a_namespace_that_is_gone),
         WORLD_TEST(versions),
         WORLD_TEST(earlier_rules_come_first),
+        WORLD_TEST(versions_that_a_webhook_converts),
         WORLD_TEST(admission_itself_is_exempt),
         WORLD_TEST(configurations_are_compiled_once),
         WORLD_TEST(configurations_have_a_budget),
