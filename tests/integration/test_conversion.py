@@ -519,6 +519,22 @@ def test_a_watcher_that_leaves_and_a_definition_that_is_removed_end_what_waits(m
     assert mine.api.get("/api/v1/namespaces")["items"]
 
 
+def test_the_process_ends_with_conversions_under_way(mine, release):
+    mine.api.post(path("v2"), spot("slow", "v2", at="h:1"))
+    with mine.behaving("hang"), concurrent.futures.ThreadPoolExecutor(2) as pool:
+        def watch():
+            return list(Api(mine.vc.kubeconfig, 30).watch(path("v1")))
+        waits = [pool.submit(Api(mine.vc.kubeconfig).raw, "GET", path("v1", "slow")), pool.submit(watch)]
+        eventually(lambda: len(mine.reviews) == 2, 30, "the reviews")
+        code = mine.vc.process.stop()
+        release.set()
+        for w in waits:
+            with contextlib.suppress(Exception):  # as the end of a server looks to a client
+                w.result()
+    release.clear()
+    assert code == 0
+
+
 @pytest.mark.parametrize("mode", ["text", "array", "big", "close"])
 def test_an_answer_that_is_none_is_refused(mine, mode):
     mine.api.post(path("v2"), spot("a", "v2", at="h:1"))
