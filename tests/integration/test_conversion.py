@@ -276,6 +276,9 @@ def test_objects_are_those_of_kube_apiserver(mine, theirs):
             send("GET", path(version, "a"))
             send("GET", path(version, "b"))
             send("GET", path(version, "a/scale"))
+            send("GET", path(version))
+            send("GET", path(version), query={"limit": "5"})
+            send("GET", path(version), query={"fieldSelector": "metadata.name=b"})
         for version in ("v1", "v2"):
             o = json.loads(json.dumps(send("GET", path(version, "a"))))
             o["spec"]["size"] = 4 if version == "v1" else 5
