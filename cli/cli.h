@@ -20,6 +20,10 @@ int cmd_restore(int argc, char **argv);
 int cmd_fleet(int argc, char **argv);
 int cmd_report(int argc, char **argv);
 
+/* Takes --data-dir or --postgres: the location of a ledger. */
+int cli_ledger(struct arena *a, int *argc, char **argv, struct str *ret,
+               struct err *err) MUST_CHECK;
+
 /* Of `sublet report WORD`: is it one of the commands about statements, and that command, with its
  * name first. */
 bool cli_is_statement(const char *word);

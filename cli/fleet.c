@@ -25,8 +25,8 @@ static const char FLEET_HELP[] =
     "  Keeps the ledger of a host cluster: which pod held which GPUs of which pool, and when.\n"
     "\n"
     "  --config F           `pools:` as the tenants have them, `host:`, `store:`, `lease:`,\n"
-    "                       `grants:`\n"
-    "  --data-dir D         directory of the ledger (default /data)\n"
+    "                       `ledger:`, `grants:`\n"
+    "  --data-dir D         directory of the ledger, or of what is beside it (default /data)\n"
     "  --namespace N        host namespace of its Lease\n"
     "  --host-kubeconfig F  credentials of the host; otherwise those of its pod\n"
     "  --listen A           address and port of /metrics (default: none)\n"
@@ -41,10 +41,11 @@ static const char FLEET_HELP[] =
     "  --log-level L        error, warn, info or debug\n";
 
 static const char REPORT_HELP[] =
-    "usage: sublet report --data-dir D [OPTIONS]\n"
+    "usage: sublet report --data-dir D|--postgres F [OPTIONS]\n"
     "       sublet report statement|verify|key --help\n"
     "\n"
     "  --data-dir D   directory of the ledger that `sublet fleet` keeps\n"
+    "  --postgres F   file with the connection string of the database that has it\n"
     "  --from T       begin: 2026-11, 2026-11-26 or 2026-11-26T12:00:00Z (default: of the ledger)\n"
     "  --to T         end (default: until when the host was observed)\n"
     "  --by LIST      of tenant, namespace, owner, pod, pool, product, node, mode, label:KEY,\n"
@@ -254,7 +255,7 @@ int cmd_fleet(int argc, char **argv)
 /* --- sublet report --- */
 
 struct report {
-    struct str directory;
+    struct str location;
     int64_t from_us, until_us;
     unsigned columns;
     struct str label; /* of --by label:key */
@@ -263,18 +264,17 @@ struct report {
 
 static int read_report(struct arena *a, int argc, char **argv, struct report *ret, struct err *err)
 {
-    const char *directory = arguments_take(&argc, argv, "--data-dir");
     const char *from = arguments_take(&argc, argv, "--from");
     const char *until = arguments_take(&argc, argv, "--to");
     const char *by = arguments_take(&argc, argv, "--by");
     const char *format = arguments_take(&argc, argv, "--format");
     int word = format ? str_word_index(REPORT_FORMATS, str_c(format)) : REPORT_TABLE;
 
-    *ret = (struct report){.directory = str_c(directory), .until_us = INT64_MAX};
+    *ret = (struct report){.until_us = INT64_MAX};
+    if (cli_ledger(a, &argc, argv, &ret->location, err))
+        return -1;
     if (argc)
         return err_set(err, &ERR_BAD_REQUEST, "unknown argument \"%s\"", argv[0]);
-    if (!directory)
-        return err_set(err, &ERR_BAD_REQUEST, "--data-dir is needed");
     if (word < 0)
         return err_set(err, &ERR_BAD_REQUEST, "--format: unknown value \"%s\": want one of %s",
                        format, REPORT_FORMATS);
@@ -300,7 +300,7 @@ static int print_report(struct arena *a, const struct report *r, struct err *err
 {
     const struct report_sink sink = {write_piece, NULL};
     const struct ledger_usage_request request = {.a = a,
-                                                 .directory = r->directory,
+                                                 .location = r->location,
                                                  .from_us = r->from_us,
                                                  .until_us = r->until_us,
                                                  .columns = r->columns,

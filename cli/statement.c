@@ -18,12 +18,14 @@
 #define FILE_LIMIT ((size_t)64 << 20)
 
 static const char HELP[] =
-    "usage: sublet report statement --data-dir D --month 2026-11 [--tenant T] [--key F]\n"
+    "usage: sublet report statement --data-dir D|--postgres F --month 2026-11 [--tenant T]\n"
+    "                               [--key F]\n"
     "       sublet report verify --public-key F FILE...\n"
     "       sublet report key --key F [--new]\n"
     "\n"
     "  statement: prints what a closed period cost, signed, once and for ever\n"
     "  --data-dir D    directory of the ledger that `sublet fleet` keeps\n"
+    "  --postgres F    file with the connection string of the database that has it\n"
     "  --month M       of UTC; or\n"
     "  --from T --to T as in `sublet report`; a period begins where the last statement ends\n"
     "  --tenant T      the lines of one tenant, a chain of its own\n"
@@ -114,19 +116,15 @@ static int read_period(struct arena *a, int *argc, char **argv, struct statement
 
 static int run_statement(struct arena *a, int argc, char **argv, struct err *err)
 {
-    const char *directory = arguments_take(&argc, argv, "--data-dir");
     const char *tenant = arguments_take(&argc, argv, "--tenant");
     const char *key = arguments_take(&argc, argv, "--key");
-    struct statement_request o = {.directory = str_c(directory),
-                                  .tenant = str_c(tenant),
-                                  .now_us = clock_wall_us(&CLOCK_SYSTEM)};
+    struct statement_request o = {.tenant = str_c(tenant), .now_us = clock_wall_us(&CLOCK_SYSTEM)};
     struct str text;
     bool differs;
 
-    if (read_period(a, &argc, argv, &o, err) || unknown_argument(argc, argv, err))
+    if (read_period(a, &argc, argv, &o, err) || cli_ledger(a, &argc, argv, &o.location, err) ||
+        unknown_argument(argc, argv, err))
         return -1;
-    if (!directory)
-        return err_set(err, &ERR_BAD_REQUEST, "--data-dir is needed");
     if (tenant && !*tenant) /* its statement would hold the lines of all */
         return err_set(err, &ERR_BAD_REQUEST, "--tenant must not be empty");
     if (key && file_read(a, str_c(key), KEY_LIMIT, &o.private_pem, err))

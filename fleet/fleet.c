@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The life of the process: Lease, then nodes, then pods, then grants, and a beat that records until
  * when all was observed. What a turn of the loop wrote is one transaction, committed before the
- * loop waits again; it waits for the disk, since no client waits for this loop. Must not write
+ * loop waits again; it waits for the disk, since no client waits for this loop, but never for a
+ * server: a ledger there is opened once the Lease is held, and written by a thread. Must not write
  * while it does not hold the Lease, nor go on after a failed write: the next process repeats what
- * the host shows.
+ * the host shows. It is long because it alone knows every folder of the fleet: most functions hand
+ * one event to those that follow from it.
  *
- *   Lease held --> nodes listed --> pods listed --> ready, beat
+ *   Lease held --> ledger opened --> nodes listed --> pods listed --> ready, beat
  *   Lease lost, write failed, host refuses --> failed(), which closes it
+ *   no more can wait for the ledger's server --> what waits is written --> failed()
  *
  *   STARTING --pods listed--> READY --fleet_close()--> CLOSING
  *      |                        |                        ^
  *      '------------------------+--> FAILED -------------'   nothing is written in these two
  *
- *   close: grants stopped -> seen, commit -> Lease released -> page closed -> host stopped
- *          -> watches, telemetry, grants closed -> host closed -> port closed -> freed
+ *   close: grants stopped -> seen, commit, written or given up -> Lease released
+ *          -> page closed -> host stopped -> watches, telemetry, grants closed
+ *          -> host closed -> port closed -> freed
  */
 #include <assert.h>
 #include <unistd.h>
@@ -47,7 +51,8 @@
 
 #define FLEET_MAGIC  0x666c6565u
 #define BEAT_MS      5000
-#define RECORD_BEATS 12 /* a minute */
+#define FLUSH_MS     8000 /* a pod that ends has 30 s */
+#define RECORD_BEATS 12   /* a minute */
 #define LEASE_NAME   "sublet-fleet"
 
 #define MONTH_WARNS_MS 3600000 /* between two lines of a month that cannot be read */
@@ -58,8 +63,9 @@ struct fleet {
     unsigned magic;
     enum fleet_phase phase;
     struct fleet_options o;
+    struct str location; /* of the ledger, on the heap */
     struct ledger *ledger;
-    struct observer *observer;
+    struct observer *observer; /* NULL: a server's ledger is not open yet, nor what follows */
     struct guarantees *guarantees;
     struct uses *uses;
     unsigned beats; /* since uses and guarantees were recorded */
@@ -74,6 +80,8 @@ struct fleet {
     struct reflector *nodes, *pods;
     struct claim_watch *claims;  /* NULL: no metered pool is of mode dra */
     bool held;                   /* the Lease */
+    struct err full;             /* no more can wait for the ledger's server; then it fails */
+    bool warned;                 /* of the ledger's trouble */
     bool claims_wait;            /* one may be in a pool, once more devices or nodes are known */
     struct grants *grants;       /* NULL: not before it is ready, or never */
     bool granted;                /* its view was computed: before, it is empty */
@@ -110,14 +118,34 @@ static bool writes(const struct fleet *f)
     return f->phase == FLEET_STARTING || f->phase == FLEET_READY;
 }
 
+/* What was observed before is written now, or can no more be. */
+static void on_drained(void *ctx)
+{
+    struct fleet *f = ctx;
+
+    if (f->phase == FLEET_FAILED)
+        f->o.failed(f->o.ctx, &f->full);
+}
+
 static void fail(struct fleet *f, const struct err *err)
 {
+    struct ledger_waiting waiting;
+
     if (!writes(f))
         return;
     enter(f, FLEET_FAILED);
     grants_stop(f->grants);
     fleet_page_changed(f->page);
-    f->o.failed(f->o.ctx, err);
+    ledger_waiting(f->ledger, &waiting);
+    if (!waiting.full) {
+        f->o.failed(f->o.ctx, err);
+        return;
+    }
+    log_error("fleet: it stops to observe and to grant until the ledger is written error=\"%.*s\"",
+              STR_F(err->message));
+    err_init(&f->full, NULL);
+    err_set(&f->full, err->kind, "%.*s", STR_F(err->message));
+    ledger_flush(f->ledger, INT64_MAX, on_drained, f);
 }
 
 /* The result of a function of the observer, whose error ends the process. */
@@ -179,7 +207,7 @@ static void beat(struct fleet *f)
     struct err err;
 
     err_init(&err, NULL);
-    if (writes(f) && is_current(f->nodes) && is_current(f->pods) &&
+    if (writes(f) && f->observer && is_current(f->nodes) && is_current(f->pods) &&
         claim_watch_is_current(f->claims))
         check(f, observer_seen(f->observer, now_us(f), &err), &err);
 }
@@ -464,7 +492,7 @@ static void on_all_current(struct fleet *f)
     else
         record_guarantees(f);
     telemetry_start(f->telemetry);
-    fleet_counters_ask(f->counters, ledger_seen_us(f->ledger));
+    fleet_counters_ask(f->counters, ledger_durable_us(f->ledger));
     fleet_page_changed(f->page);
     f->o.ready(f->o.ctx);
 }
@@ -555,9 +583,8 @@ static void open_claims(struct fleet *f)
 
 /* --- the Lease --- */
 
-static void on_held(void *ctx)
+static void observe(struct fleet *f)
 {
-    struct fleet *f = ctx;
     struct err err;
 
     err_init(&err, NULL);
@@ -570,9 +597,21 @@ static void on_held(void *ctx)
         claim_watch_slices(f->claims, f->host);
     else
         watch_nodes(f);
-    f->held = true;
     uv_timer_start(&f->beat, on_beat, BEAT_MS, BEAT_MS);
     fleet_page_changed(f->page);
+}
+
+/* A server's ledger is the Lease holder's: with one that waits for the Lease, it would wait for
+ * good. */
+static void on_held(void *ctx)
+{
+    struct fleet *f = ctx;
+
+    f->held = true;
+    if (f->observer)
+        observe(f);
+    else if (writes(f))
+        ledger_start(f->ledger);
 }
 
 static void on_waiting(void *ctx, struct str holder)
@@ -584,11 +623,16 @@ static void on_waiting(void *ctx, struct str holder)
 
 static void on_lost(void *ctx, const struct err *err)
 {
-    fail(ctx, err);
+    struct fleet *f = ctx;
+
+    ledger_drop(f->ledger);
+    fail(f, err);
 }
 
+/* Of a server's ledger several processes may be there at once: each is another holder. */
 static void open_lease(struct fleet *f)
 {
+    uint64_t identity = f->observer ? ledger_identity(f->ledger) : rng_u64(f->o.rng);
     struct arena *a = arena_new(0);
     struct fleet_lease_options o = {
         .loop = f->o.loop,
@@ -596,8 +640,7 @@ static void open_lease(struct fleet *f)
         .host = f->host,
         .host_namespace = f->o.config->host_namespace,
         .name = STR(LEASE_NAME),
-        .identity =
-            arena_printf(a, LEASE_NAME "_%016llx", (unsigned long long)ledger_identity(f->ledger)),
+        .identity = arena_printf(a, LEASE_NAME "_%016llx", (unsigned long long)identity),
         .duration_ms = f->o.config->lease_duration_ms,
         .held = on_held,
         .waiting = on_waiting,
@@ -616,11 +659,14 @@ static struct fleet_now now_of(struct fleet *f, struct arena *a, struct fleet_re
 {
     struct fleet_now now = {.leader = f->held && writes(f),
                             .now_us = now_us(f),
-                            .seen_us = ledger_seen_us(f->ledger),
-                            .unobserved_us = observer_unobserved_us(f->observer),
+                            .seen_us = ledger_durable_us(f->ledger),
+                            .unobserved_us = f->observer ? observer_unobserved_us(f->observer) : 0,
+                            .remote = ledger_is_remote(f->location),
+                            .trouble = ledger_trouble(f->ledger).n > 0,
                             .refused = fleet_counters_refused(f->counters)};
 
     assert(f->magic == FLEET_MAGIC);
+    ledger_waiting(f->ledger, &now.waiting);
     if (f->phase == FLEET_READY) {
         observer_snapshot(f->observer, a, held);
         now.held = held;
@@ -708,7 +754,7 @@ static int write_state(void *ctx, struct buf *out, struct err *err)
 
     look(f, a, &watched);
     result = fleet_overview_write(a, out, &o, NULL) ? sum_failed(err) : 0;
-    if (writes(f))
+    if (writes(f) && f->observer)
         fleet_month_ask(f->month);
     arena_free(a);
     return result;
@@ -719,7 +765,7 @@ static void write_seen(void *ctx, struct buf *out)
     struct fleet *f = ctx;
     struct arena *a = arena_new(0);
 
-    buf_add(out, time_format_s(a, ledger_seen_us(f->ledger) / 1000000));
+    buf_add(out, time_format_s(a, ledger_durable_us(f->ledger) / 1000000));
     arena_free(a);
 }
 
@@ -751,6 +797,17 @@ int fleet_show(struct fleet *f, const struct fleet_page *page, unsigned *ret_por
     return 0;
 }
 
+static void open_counters(struct fleet *f)
+{
+    const struct counters_options o = {.loop = f->o.loop,
+                                       .clock = f->o.clock,
+                                       .directory = f->o.config->data_dir,
+                                       .location = f->location,
+                                       .identity = ledger_identity(f->ledger)};
+
+    f->counters = fleet_counters_new(&o);
+}
+
 int fleet_listen(struct fleet *f, const struct fleet_scrapes *scrapes, unsigned *ret_port,
                  struct err *err)
 {
@@ -762,58 +819,46 @@ int fleet_listen(struct fleet *f, const struct fleet_scrapes *scrapes, unsigned 
                                              .write = write_metrics,
                                              .ctx = f};
 
-    const struct counters_options counters = {.loop = f->o.loop,
-                                              .clock = f->o.clock,
-                                              .directory = f->o.config->data_dir,
-                                              .identity = ledger_identity(f->ledger)};
-
     assert(f->magic == FLEET_MAGIC && !f->endpoint);
     if (fleet_endpoint_open(&o, &f->endpoint, err))
         return -1;
-    f->counters = fleet_counters_new(&counters);
+    if (f->observer)
+        open_counters(f);
     *ret_port = fleet_endpoint_port(f->endpoint);
     return 0;
 }
 
 /* --- life --- */
 
+/* What the ledger has. */
+static void begin_with(struct fleet *f, const struct fleet_records *records)
+{
+    const struct observer_options o = {.ledger = f->ledger,
+                                       .records = records,
+                                       .pools = f->o.config->pools,
+                                       .n_pools = f->o.config->n_pools,
+                                       .devices = claim_watch_devices(f->claims)};
+
+    f->observer = observer_new(&o);
+    f->guarantees = guarantees_new(f->ledger, records);
+    f->uses = uses_new(f->ledger, records);
+}
+
 static int open_ledger(struct fleet *f, struct err *err)
 {
-    const struct config *c = f->o.config;
-    struct observer_options o = {
-        .pools = c->pools, .n_pools = c->n_pools, .devices = claim_watch_devices(f->claims)};
     struct fleet_records records;
     struct arena *a;
     int result;
 
-    if (ledger_open(c->data_dir, now_us(f) / 1000000 * 1000000, rng_u64(f->o.rng) >> 1, &f->ledger,
+    if (ledger_open(f->location, now_us(f) / 1000000 * 1000000, rng_u64(f->o.rng) >> 1, &f->ledger,
                     err))
         return -1;
     a = arena_new(0);
-    result = ledger_read(a, c->data_dir, LEDGER_OPEN, INT64_MAX, &records, err);
-    o.ledger = f->ledger;
-    o.records = &records;
+    result = ledger_read(a, f->location, LEDGER_OPEN, INT64_MAX, &records, err);
     if (!result)
-        f->observer = observer_new(&o);
-    if (!result)
-        f->guarantees = guarantees_new(f->ledger, &records);
-    if (!result)
-        f->uses = uses_new(f->ledger, &records);
+        begin_with(f, &records);
     arena_free(a);
     return result;
-}
-
-static void release_all(struct fleet *f)
-{
-    f->observer = observer_free(f->observer);
-    f->guarantees = guarantees_free(f->guarantees);
-    f->uses = uses_free(f->uses);
-    f->disruptions = fleet_disruptions_free(f->disruptions);
-    f->watch = fleet_watch_free(f->watch);
-    f->claims = claim_watch_free(f->claims);
-    f->ledger = ledger_close(f->ledger);
-    f->magic = 0;
-    mem_free(f);
 }
 
 static void open_telemetry(struct fleet *f)
@@ -826,18 +871,92 @@ static void open_telemetry(struct fleet *f)
                                         .changed = on_shown_changed,
                                         .ctx = f};
 
-    f->telemetry = telemetry_new(&o);
+    if (f->o.config->dcgm)
+        f->telemetry = telemetry_new(&o);
+}
+
+static void on_ledger_opened(void *ctx, const struct fleet_records *records)
+{
+    struct fleet *f = ctx;
+
+    if (!writes(f))
+        return;
+    begin_with(f, records);
+    if (f->endpoint)
+        open_counters(f);
+    open_telemetry(f);
+    observe(f);
+}
+
+/* One line for each trouble, and one for its end. */
+static void on_ledger_changed(void *ctx)
+{
+    struct fleet *f = ctx;
+    struct str trouble = ledger_trouble(f->ledger);
+    struct ledger_waiting waiting;
+
+    if (trouble.n && !f->warned) {
+        ledger_waiting(f->ledger, &waiting);
+        log_warn("fleet: the ledger cannot be written, and is tried again error=\"%.*s\" "
+                 "waiting=%zu",
+                 STR_F(trouble), waiting.rows);
+    }
+    if (!trouble.n && f->warned)
+        log_info("fleet: the ledger is written again");
+    f->warned = trouble.n > 0;
+}
+
+static void on_ledger_failed(void *ctx, const struct err *err)
+{
+    fail(ctx, err);
+}
+
+static void open_remote_ledger(struct fleet *f)
+{
+    const struct ledger_remote_options o = {.loop = f->o.loop,
+                                            .clock = f->o.clock,
+                                            .location = f->location,
+                                            .identity = rng_u64(f->o.rng) >> 1,
+                                            .opened = on_ledger_opened,
+                                            .changed = on_ledger_changed,
+                                            .failed = on_ledger_failed,
+                                            .ctx = f};
+
+    f->ledger = ledger_open_remote(&o);
+}
+
+static void release_all(struct fleet *f)
+{
+    f->observer = observer_free(f->observer);
+    f->guarantees = guarantees_free(f->guarantees);
+    f->uses = uses_free(f->uses);
+    f->disruptions = fleet_disruptions_free(f->disruptions);
+    f->watch = fleet_watch_free(f->watch);
+    f->claims = claim_watch_free(f->claims);
+    f->ledger = ledger_close(f->ledger);
+    mem_free(f->location.p);
+    f->magic = 0;
+    mem_free(f);
 }
 
 static void open_month(struct fleet *f)
 {
     const struct month_options o = {.loop = f->o.loop,
                                     .clock = f->o.clock,
-                                    .directory = f->o.config->data_dir,
+                                    .location = f->location,
                                     .changed = on_month,
                                     .ctx = f};
 
     f->month = fleet_month_new(&o);
+}
+
+static struct str location_of(const struct config *c)
+{
+    struct buf location = BUF_INIT(0);
+
+    buf_addc(&location, c->ledger_postgres.n ? LEDGER_REMOTE : "");
+    buf_add(&location, c->ledger_postgres.n ? c->ledger_postgres : c->data_dir);
+    return buf_take(&location);
 }
 
 int fleet_new(const struct fleet_options *options, struct fleet **ret, struct err *err)
@@ -853,8 +972,15 @@ int fleet_new(const struct fleet_options *options, struct fleet **ret, struct er
 
     *f = (struct fleet){.magic = FLEET_MAGIC, .o = *options, .watch = fleet_watch_new()};
     f->disruptions = fleet_disruptions_new();
+    f->location = location_of(c);
     open_claims(f);
-    if (open_ledger(f, err) || host_open(&host, &f->host, err)) {
+    if (ledger_is_remote(f->location))
+        open_remote_ledger(f);
+    else if (open_ledger(f, err)) {
+        release_all(f);
+        return -1;
+    }
+    if (host_open(&host, &f->host, err)) {
         release_all(f);
         return -1;
     }
@@ -864,7 +990,7 @@ int fleet_new(const struct fleet_options *options, struct fleet **ret, struct er
     f->beat.data = f->prepare.data = f;
     uv_prepare_start(&f->prepare, on_prepare);
     open_lease(f);
-    if (c->dcgm)
+    if (f->observer)
         open_telemetry(f);
     *ret = f;
     return 0;
@@ -950,6 +1076,19 @@ static void on_released(void *ctx)
         on_page_closed(f);
 }
 
+/* What a server did not take by then is lost: the next process has a gap there. */
+static void on_flushed(void *ctx)
+{
+    struct fleet *f = ctx;
+    struct ledger_waiting waiting;
+
+    ledger_waiting(f->ledger, &waiting);
+    if (waiting.rows)
+        log_error("fleet: it ends with rows that the ledger has not rows=%zu", waiting.rows);
+    ledger_drop(f->ledger);
+    fleet_lease_release(f->lease, on_released, f);
+}
+
 void fleet_close(struct fleet *f, void (*closed)(void *ctx), void *ctx)
 {
     struct err err;
@@ -964,5 +1103,5 @@ void fleet_close(struct fleet *f, void (*closed)(void *ctx), void *ctx)
     if (writes(f))
         check(f, ledger_commit(f->ledger, &err), &err);
     enter(f, FLEET_CLOSING);
-    fleet_lease_release(f->lease, on_released, f);
+    ledger_flush(f->ledger, FLUSH_MS, on_flushed, f);
 }

@@ -7,6 +7,8 @@
 
 #include <assert.h>
 
+#include "ledger_queue.h"
+
 #define LEDGER_MAGIC 0x6c656467u
 
 enum row {
@@ -51,14 +53,17 @@ static const char *const INSERTS[N_ROWS] = {
                      " (SELECT value FROM meta WHERE key = 'seen'), coalesce((SELECT max(from_us)"
                      " FROM activity WHERE activity.hold = hold.id), 0)), ?3 FROM hold"
                      " WHERE pod_uid = ?1",
-    [ROW_META] = "INSERT INTO meta VALUES(?1,?2) ON CONFLICT(key) DO UPDATE SET value = ?2",
+    [ROW_META] = LEDGER_PUT_META,
 };
 
 struct ledger {
     unsigned magic;
     struct ledger_db *db;
     struct ledger_query *inserts[N_ROWS];
-    int64_t identity, begin_us, seen_us;
+    struct ledger_queue *queue; /* NULL: db is the database itself */
+    struct ledger_remote_options remote;
+    struct ledger_origin origin;
+    int64_t durable_us;
 };
 
 /* --- statements --- */
@@ -99,60 +104,57 @@ static int prepare(struct ledger *l, struct err *err)
     return 0;
 }
 
-static int bring_up_to_date(struct ledger *l, int64_t format, struct err *err)
-{
-    if (format == LEDGER_FORMAT)
-        return prepare(l, err);
-    return l->db->ops->upgrade(l->db, format, err) || prepare(l, err) ||
-                   put_meta(l, "format", LEDGER_FORMAT, err) || ledger_commit(l, err)
-               ? -1
-               : 0;
-}
-
-/* In one transaction: a ledger without a format is a database without tables. */
-static int create(struct ledger *l, int64_t now_us, uint64_t identity, struct err *err)
-{
-    return l->db->ops->upgrade(l->db, 0, err) || prepare(l, err) ||
-                   put_meta(l, "format", LEDGER_FORMAT, err) ||
-                   put_meta(l, "identity", (int64_t)identity, err) ||
-                   put_meta(l, "begin", now_us, err) || put_meta(l, "seen", now_us, err) ||
-                   ledger_commit(l, err)
-               ? -1
-               : 0;
-}
-
 static int open_database(struct ledger *l, struct str location, int64_t now_us, uint64_t identity,
                          struct err *err)
 {
-    int64_t format;
-    bool empty;
-
-    if (ledger_db_open(location, LEDGER_DB_WRITE, &l->db, err) ||
-        l->db->ops->is_empty(l->db, &empty, err))
-        return -1;
-    if (empty ? create(l, now_us, identity, err)
-              : ledger_meta(l->db, "format", &format, err) || ledger_check_format(format, err) ||
-                    bring_up_to_date(l, format, err))
-        return -1;
-    return ledger_meta(l->db, "identity", &l->identity, err) ||
-                   ledger_meta(l->db, "begin", &l->begin_us, err) ||
-                   ledger_meta(l->db, "seen", &l->seen_us, err)
+    return ledger_db_open(location, LEDGER_DB_WRITE, &l->db, err) ||
+                   ledger_set_up(l->db, now_us, identity, &l->origin, err) || prepare(l, err)
                ? -1
                : 0;
 }
 
-int ledger_open(struct str directory, int64_t now_us, uint64_t identity, struct ledger **ret,
+int ledger_open(struct str location, int64_t now_us, uint64_t identity, struct ledger **ret,
                 struct err *err)
 {
     struct ledger *l = NEW(struct ledger);
 
     *l = (struct ledger){.magic = LEDGER_MAGIC};
-    if (open_database(l, directory, now_us, identity, err)) {
+    if (open_database(l, location, now_us, identity, err)) {
         ledger_close(l);
         return -1;
     }
+    l->durable_us = l->origin.seen_us;
     *ret = l;
     return 0;
+}
+
+static void on_opened(void *ctx, const struct ledger_origin *origin,
+                      const struct fleet_records *records)
+{
+    struct ledger *l = ctx;
+
+    l->origin = *origin;
+    l->remote.opened(l->remote.ctx, records);
+}
+
+struct ledger *ledger_open_remote(const struct ledger_remote_options *options)
+{
+    struct ledger *l = NEW(struct ledger);
+    const struct ledger_queue_options o = {.remote = *options, .opened = on_opened, .ctx = l};
+    int failed;
+
+    *l = (struct ledger){.magic = LEDGER_MAGIC, .queue = ledger_queue_new(&o), .remote = *options};
+    l->db = ledger_queue_db(l->queue);
+    failed = prepare(l, NULL);
+    assert(!failed);
+    return l;
+}
+
+void ledger_start(struct ledger *l)
+{
+    assert(l->magic == LEDGER_MAGIC);
+    if (l->queue)
+        ledger_queue_start(l->queue);
 }
 
 struct ledger *ledger_close(struct ledger *l)
@@ -162,7 +164,9 @@ struct ledger *ledger_close(struct ledger *l)
     assert(l->magic == LEDGER_MAGIC);
     for (unsigned i = 0; i < N_ROWS; i++)
         ledger_query_free(l->inserts[i]);
-    ledger_db_close(l->db);
+    if (!l->queue)
+        ledger_db_close(l->db);
+    ledger_queue_free(l->queue);
     l->magic = 0;
     return mem_free(l);
 }
@@ -171,22 +175,22 @@ struct ledger *ledger_close(struct ledger *l)
 
 uint64_t ledger_identity(const struct ledger *l)
 {
-    return (uint64_t)l->identity;
+    return (uint64_t)l->origin.identity;
 }
 
 int64_t ledger_begin_us(const struct ledger *l)
 {
-    return l->begin_us;
+    return l->origin.begin_us;
 }
 
 int64_t ledger_seen_us(const struct ledger *l)
 {
-    return l->seen_us;
+    return l->origin.seen_us;
 }
 
 static int64_t not_before(const struct ledger *l, int64_t us)
 {
-    return us < l->begin_us ? l->begin_us : us;
+    return us < l->origin.begin_us ? l->origin.begin_us : us;
 }
 
 int ledger_add_hold(struct ledger *l, const struct fleet_hold *hold, struct err *err)
@@ -286,13 +290,51 @@ int ledger_add_gap(struct ledger *l, const struct fleet_gap *gap, struct err *er
 
 int ledger_set_seen(struct ledger *l, int64_t now_us, struct err *err)
 {
-    if (now_us <= l->seen_us)
+    if (now_us <= l->origin.seen_us)
         return 0;
-    l->seen_us = now_us;
+    l->origin.seen_us = now_us;
     return put_meta(l, "seen", now_us, err);
 }
 
 int ledger_commit(struct ledger *l, struct err *err)
 {
-    return l->db->ops->commit(l->db, err);
+    if (l->queue)
+        return ledger_queue_commit(l->queue, l->origin.seen_us, err);
+    if (l->db->ops->commit(l->db, err))
+        return -1;
+    l->durable_us = l->origin.seen_us;
+    return 0;
+}
+
+/* --- what a server has of it --- */
+
+int64_t ledger_durable_us(const struct ledger *l)
+{
+    return l->queue ? ledger_queue_durable_us(l->queue) : l->durable_us;
+}
+
+struct str ledger_trouble(const struct ledger *l)
+{
+    return l->queue ? ledger_queue_trouble(l->queue) : STR("");
+}
+
+void ledger_waiting(struct ledger *l, struct ledger_waiting *ret)
+{
+    *ret = (struct ledger_waiting){0};
+    if (l->queue)
+        ledger_queue_waiting(l->queue, ret);
+}
+
+void ledger_flush(struct ledger *l, int64_t most_ms, void (*done)(void *ctx), void *ctx)
+{
+    if (l->queue)
+        ledger_queue_flush(l->queue, most_ms, done, ctx);
+    else
+        done(ctx);
+}
+
+void ledger_drop(struct ledger *l)
+{
+    if (l->queue)
+        ledger_queue_drop(l->queue);
 }

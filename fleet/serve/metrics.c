@@ -77,6 +77,13 @@ static void write_tenants(struct arena *a, struct buf *out, const struct usage *
     metrics_single_u64(out, METRIC_FLEET_NOT_SHOWN, more > refused ? more : refused);
 }
 
+static void write_ledger(struct buf *out, const struct fleet_now *now)
+{
+    metrics_single_u64(out, METRIC_FLEET_LEDGER_TROUBLE, now->trouble);
+    metrics_single_u64(out, METRIC_FLEET_LEDGER_WAITING, now->waiting.rows);
+    metrics_single_u64(out, METRIC_FLEET_LEDGER_FULL, now->waiting.full);
+}
+
 int fleet_metrics(struct arena *a, struct buf *out, const struct fleet_now *now, struct err *err)
 {
     struct usage u;
@@ -85,8 +92,11 @@ int fleet_metrics(struct arena *a, struct buf *out, const struct fleet_now *now,
         fleet_usage_compute(a, now->held, 0, 1, 1u << USAGE_TENANT | 1u << USAGE_POOL, &u, err))
         return -1;
     metrics_single_u64(out, METRIC_FLEET_LEADER, now->leader);
-    metrics_single(out, METRIC_FLEET_UNSEEN, (double)(now->now_us - now->seen_us) / 1e6);
+    if (now->seen_us)
+        metrics_single(out, METRIC_FLEET_UNSEEN, (double)(now->now_us - now->seen_us) / 1e6);
     metrics_single(out, METRIC_FLEET_UNOBSERVED, (double)now->unobserved_us / 1e6);
+    if (now->remote)
+        write_ledger(out, now);
     if (!now->held)
         return 0;
     write_pools(a, out, &u);

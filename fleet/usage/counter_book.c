@@ -34,7 +34,7 @@ struct series {
 };
 enum { SECONDS, COST, N_FAMILIES };
 struct counter_book {
-    struct str directory;
+    struct str directory, location;
     uint64_t identity;
     bool began;
     int64_t settled_us, until_us;
@@ -110,7 +110,7 @@ static int add_period(struct counter_book *b, int64_t until_us, bool settled, in
 {
     struct arena *a = arena_new(MOST_MEMORY);
     struct ledger_usage_request q = {.a = a,
-                                     .directory = b->directory,
+                                     .location = b->location,
                                      .from_us = b->settled_us,
                                      .until_us = until_us,
                                      .columns = 1u << USAGE_TENANT | 1u << USAGE_POOL};
@@ -315,11 +315,12 @@ size_t fleet_book_refused(const struct counter_book *b)
 
 /* --- life --- */
 
-struct counter_book *fleet_book_new(struct str directory, uint64_t identity)
+struct counter_book *fleet_book_new(struct str directory, struct str location, uint64_t identity)
 {
     struct counter_book *b = NEW(struct counter_book);
 
-    *b = (struct counter_book){.directory = mem_str(directory), .identity = identity};
+    *b = (struct counter_book){
+        .directory = mem_str(directory), .location = mem_str(location), .identity = identity};
     return b;
 }
 
@@ -339,5 +340,6 @@ struct counter_book *fleet_book_free(struct counter_book *b)
     for (int i = 0; i < N_FAMILIES; i++)
         map_each(&b->families[i], free_series, &b->families[i]);
     mem_free(b->directory.p);
+    mem_free(b->location.p);
     return mem_free(b);
 }

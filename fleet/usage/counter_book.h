@@ -15,8 +15,9 @@
 #define COUNTER_FILE       "counters"
 
 struct counter_book;
-/* identity: of the ledger; a file of another one counts for nothing. */
-struct counter_book *fleet_book_new(struct str directory, uint64_t identity);
+/* directory: of the file. location, identity: of the ledger; a file of another one counts for
+ * nothing. */
+struct counter_book *fleet_book_new(struct str directory, struct str location, uint64_t identity);
 struct counter_book *fleet_book_free(struct counter_book *b); /* takes NULL, returns NULL */
 /* Counts what the ledger has until seen_us: all of it once a day, month by month, else an hour or
  * two. The file is written before it returns. After an error the book must be freed. */

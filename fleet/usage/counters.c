@@ -52,6 +52,7 @@ struct counters *fleet_counters_new(const struct counters_options *options)
 
     *c = (struct counters){.magic = COUNTERS_MAGIC, .o = *options};
     c->o.directory = mem_str(options->directory);
+    c->o.location = mem_str(options->location);
     return c;
 }
 
@@ -67,6 +68,7 @@ struct counters *fleet_counters_free(struct counters *c)
     fleet_book_free(c->book);
     buf_fini(&c->text);
     mem_free(c->o.directory.p);
+    mem_free(c->o.location.p);
     c->magic = 0;
     return mem_free(c);
 }
@@ -138,7 +140,7 @@ void fleet_counters_ask(struct counters *c, int64_t seen_us)
     *job = (struct job){.counters = c, .book = c->book, .seen_us = seen_us};
     err_init(&job->err, NULL);
     if (!job->book)
-        job->book = fleet_book_new(c->o.directory, c->o.identity);
+        job->book = fleet_book_new(c->o.directory, c->o.location, c->o.identity);
     job->work.data = job;
     c->book = NULL;
     c->job = job;

@@ -13,7 +13,8 @@ struct counters;
 struct counters_options {
     struct uv_loop_s *loop;
     const struct clock *clock;
-    struct str directory; /* of the ledger */
+    struct str directory; /* of what was shown */
+    struct str location;  /* of the ledger */
     uint64_t identity;    /* the ledger's */
 };
 struct counters *fleet_counters_new(const struct counters_options *options);

@@ -111,7 +111,7 @@ static int compute(struct parts *p, const struct ledger_usage_request *q,
 {
     int result;
 
-    if (ledger_reading_open(&p->reading, q->a, q->directory, q->from_us, q->until_us, records,
+    if (ledger_reading_open(&p->reading, q->a, q->location, q->from_us, q->until_us, records,
                             err) ||
         ledger_read_spans(&p->reading, err))
         return -1;

@@ -23,7 +23,7 @@ struct job {
     uv_work_t work;
     struct month *month; /* NULL: it was freed */
     struct arena *a;     /* of what stays: the result, not the records */
-    struct str directory;
+    struct str location;
     int64_t now_s;
     struct usage usage, day;
     bool failed;
@@ -53,7 +53,7 @@ struct month *fleet_month_new(const struct month_options *options)
     struct month *m = NEW(struct month);
 
     *m = (struct month){.magic = MONTH_MAGIC, .o = *options};
-    m->o.directory = mem_str(options->directory);
+    m->o.location = mem_str(options->location);
     m->read_ms = clock_mono_ms(m->o.clock);
     return m;
 }
@@ -69,7 +69,7 @@ struct month *fleet_month_free(struct month *m)
     }
     job_free(m->last);
     mem_free(m->trouble.p);
-    mem_free(m->o.directory.p);
+    mem_free(m->o.location.p);
     m->magic = 0;
     return mem_free(m);
 }
@@ -78,7 +78,7 @@ static int compute_period(struct job *job, int64_t from_us, int64_t until_us, st
 {
     struct arena *a = arena_new(MOST_MEMORY);
     const struct ledger_usage_request request = {.a = a,
-                                                 .directory = job->directory,
+                                                 .location = job->location,
                                                  .from_us = from_us,
                                                  .until_us = until_us,
                                                  .columns = 1u << USAGE_TENANT | 1u << USAGE_POOL};
@@ -160,7 +160,7 @@ void fleet_month_ask(struct month *m)
     job = NEW(struct job);
     *job = (struct job){.month = m, .a = arena_new(0), .now_s = now_s};
     m->began_s = now_s;
-    job->directory = arena_str(job->a, m->o.directory);
+    job->location = arena_str(job->a, m->o.location);
     job->work.data = job;
     err_init(&job->err, job->a);
     m->job = job;

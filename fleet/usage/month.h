@@ -13,7 +13,7 @@ struct month;
 struct month_options {
     struct uv_loop_s *loop;
     const struct clock *clock;
-    struct str directory;       /* of the ledger */
+    struct str location;        /* of the ledger */
     void (*changed)(void *ctx); /* from the loop: there is a newer one */
     void *ctx;
 };

@@ -131,7 +131,7 @@ static int compute(struct issuing *s)
 {
     const struct statement_request *o = s->o;
 
-    return ledger_read(s->a, o->directory, o->from_us, o->until_us, &s->records, s->err) ||
+    return ledger_read(s->a, o->location, o->from_us, o->until_us, &s->records, s->err) ||
                    fleet_usage_compute(s->a, &s->records, o->from_us, o->until_us, COLUMNS,
                                        &s->usage, s->err)
                ? -1
@@ -243,7 +243,7 @@ int statement_issue(struct arena *a, const struct statement_request *request, st
     struct issuing s = {.a = a, .o = request, .err = err};
     int result;
 
-    if (statement_rows_open(request->directory, &s.rows, err))
+    if (statement_rows_open(request->location, &s.rows, err))
         return -1;
     result = issue(&s, ret, ret_differs);
     statement_rows_close(s.rows);

@@ -40,7 +40,7 @@ struct statement_row {
     int64_t number, from_us, until_us; /* number 0: there is none */
     struct str text;
 };
-int statement_rows_open(struct str directory, struct statement_rows **ret,
+int statement_rows_open(struct str location, struct statement_rows **ret,
                         struct err *err) MUST_CHECK;
 struct statement_rows *statement_rows_close(struct statement_rows *r); /* takes NULL */
 uint64_t statement_rows_identity(const struct statement_rows *r);

@@ -37,12 +37,12 @@ static int open_database(struct statement_rows *r, struct str location, struct e
                : 0;
 }
 
-int statement_rows_open(struct str directory, struct statement_rows **ret, struct err *err)
+int statement_rows_open(struct str location, struct statement_rows **ret, struct err *err)
 {
     struct statement_rows *r = NEW(struct statement_rows);
 
     *r = (struct statement_rows){.magic = ROWS_MAGIC};
-    if (open_database(r, directory, err)) {
+    if (open_database(r, location, err)) {
         statement_rows_close(r);
         return -1;
     }

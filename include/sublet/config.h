@@ -91,8 +91,8 @@ struct config {
 #define CONFIG_GRANTS_LABELS      16
 #define CONFIG_GRANTS_LABELS_TEXT "16"
     struct str_list grants_labels;
-    /* telemetry.dcgm of `sublet fleet` */
-    bool dcgm;
+    struct str ledger_postgres; /* of `sublet fleet`: a file */
+    bool dcgm;                  /* telemetry.dcgm of `sublet fleet` */
     struct str dcgm_namespace, dcgm_selector, dcgm_path, dcgm_idle_below_text;
     struct rational dcgm_idle_below; /* of that */
     int64_t dcgm_port, dcgm_interval_ms, dcgm_idle_after_ms;

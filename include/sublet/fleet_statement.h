@@ -23,8 +23,8 @@ int statement_key_public(struct arena *a, struct str private_pem, struct str *re
                          struct err *err) MUST_CHECK;
 
 struct statement_request {
-    struct str directory; /* of the ledger */
-    struct str tenant;    /* empty: the whole host */
+    struct str location; /* of the ledger */
+    struct str tenant;   /* empty: the whole host */
     int64_t from_us, until_us, now_us;
     struct str private_pem; /* empty: only what was issued before */
 };

@@ -570,6 +570,19 @@ def test_the_chart(helm, priced):
         **values, "metrics": {"enabled": True}})
     assert "pool" in helm.fails("template", "fleet", CHART, values={"pool": []})
 
+    values["ledger"] = {"postgres": {"secret": "billing"}}
+    helm("lint", "--strict", CHART, values=values)
+    objects = {o["kind"]: o for o in render(helm, "sublet-system", values)}
+    assert "PersistentVolumeClaim" not in objects
+    pod = objects["Deployment"]["spec"]["template"]["spec"]
+    mounted = {m["name"]: m for m in pod["containers"][0]["volumeMounts"]}["postgres"]
+    config = yaml.safe_load(objects["ConfigMap"]["data"]["fleet.yaml"])
+    assert config["ledger"]["postgres"]["file"] == f"{mounted['mountPath']}/connection" and mounted["readOnly"]
+    volumes = {v["name"]: v for v in pod["volumes"]}
+    assert volumes["postgres"]["secret"] == {"secretName": "billing", "defaultMode": 0o440} and "emptyDir" in volumes["ledger"]
+    assert "secret" in helm.fails("template", "fleet", CHART, values={**values, "ledger": {"postgres": {"secret": "a b"}}})
+    del values["ledger"]
+
     values["metrics"]["tlsSecret"] = "serving"
     helm("lint", "--strict", CHART, values=values)
     objects = {o["kind"]: o for o in render(helm, "sublet-system", values)}

@@ -47,14 +47,15 @@ LEASE_LOST = "sublet: fleet: the Lease was not renewed in time"
 class Fleet:
     """fleet.start() ... fleet.stop(); fleet.report(by="tenant,pool") -> the JSON report."""
 
-    def __init__(self, directory, host, namespace, pools, kubeconfig=None, store=None, lease="60s", args=()):
+    def __init__(self, directory, host, namespace, pools, kubeconfig=None, store=None, lease="60s", args=(), postgres=None):
         self.dir = str(directory)
         os.makedirs(self.dir, exist_ok=True)
         self.store = store or os.path.join(self.dir, "ledger")
         self.config_path = os.path.join(self.dir, "fleet.yaml")
         self.config = {"host": {"namespace": namespace, "kubeconfig": kubeconfig or host.kubeconfig},
                        "store": {"path": self.store}, "lease": {"duration": lease}, "pools": pools}
-        self.write_config()
+        self.ledger = ["--postgres", postgres] if postgres else ["--data-dir", self.store]
+        self.write_config(**({"ledger": {"postgres": {"file": postgres}}} if postgres else {}))
         self._keeper, self._stopping, self._change = None, False, threading.Lock()
         self.process = Process("sublet-fleet", [binaries.sublet(), "fleet", "--config", self.config_path, *args],
                                self.dir, env=sanitizer_env())
@@ -153,7 +154,7 @@ class Fleet:
 
     def print_report(self, *args):
         """What `sublet report` prints; it must succeed."""
-        r = sublet_report("--data-dir", self.store, *args)
+        r = sublet_report(*self.ledger, *args)
         assert r.returncode == 0, r.stderr
         return r.stdout
 

@@ -21,6 +21,7 @@ labels:
 {{- define "fleet.config" -}}
 {{- if not (or .Values.config.pools (include "fleet.grants" .)) }}{{ fail "config.pools is needed: the pools of the virtual clusters, with metering" }}{{ end -}}
 {{- $fixed := dict "host" (dict "namespace" .Release.Namespace) "store" (dict "path" "/data") -}}
+{{- if .Values.ledger.postgres.secret }}{{ $_ := set $fixed "ledger" (dict "postgres" (dict "file" (printf "/etc/sublet-ledger/%s" .Values.ledger.postgres.key))) }}{{ end -}}
 {{- toYaml (mergeOverwrite (deepCopy .Values.config) $fixed) -}}
 {{- end -}}
 {{- define "fleet.grants" -}}

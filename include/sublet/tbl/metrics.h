@@ -128,6 +128,14 @@ METRIC(FLEET_UNSEEN, GAUGE, "sublet_fleet_unseen_seconds", "",
        "Time since all nodes and pods of the host were last known to be up to date.")
 METRIC(FLEET_UNOBSERVED, COUNTER, "sublet_fleet_unobserved_seconds_total", "",
        "Time in the ledger during which no process observed the host.")
+METRIC(FLEET_LEDGER_TROUBLE, GAUGE, "sublet_fleet_ledger_trouble", "",
+       "1 while the ledger's PostgreSQL server does not take what was observed; the log says why. Not "
+       "of a ledger in a file.")
+METRIC(FLEET_LEDGER_WAITING, GAUGE, "sublet_fleet_ledger_waiting_rows", "",
+       "Rows that the ledger's PostgreSQL server does not have yet. Not of a ledger in a file.")
+METRIC(FLEET_LEDGER_FULL, GAUGE, "sublet_fleet_ledger_full", "",
+       "1 when no more rows may wait: nothing is observed or granted until the server has those that "
+       "do. Not of a ledger in a file.")
 METRIC(FLEET_CAPACITY, GAUGE, "sublet_fleet_capacity_gpus", "pool",
        "GPUs of a pool's nodes: held, idle and unhealthy ones, without what is held beyond it.")
 METRIC(FLEET_HELD, GAUGE, "sublet_fleet_held_gpus", "pool,tenant",

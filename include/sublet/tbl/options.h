@@ -78,6 +78,9 @@ OPTION(BOOL, grants_device_claims, "grants.deviceClaims", NULL, "SUBLET_GRANTS_D
 OPTION(LIST, grants_labels, "grants.labels", NULL, "SUBLET_GRANTS_LABELS", "", "",
        "of `sublet fleet`: keys of labels of GPUBindings that reports can be made by, such as "
        "cost-center")
+OPTION(STRING, ledger_postgres, "ledger.postgres.file", NULL, "SUBLET_LEDGER_POSTGRES_FILE", "", "",
+       "of `sublet fleet`: file with the connection string of a PostgreSQL database for the ledger, "
+       "which others than its owner and group cannot read; empty: the ledger is in store.path")
 OPTION(BOOL, dcgm, "telemetry.dcgm.enabled", NULL, "SUBLET_TELEMETRY_DCGM_ENABLED", "false", "",
        "of `sublet fleet`: reads the DCGM exporters of the host's GPU nodes: who uses the GPUs they "
        "hold")

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <sublet/fleet_usage.h>
+#include <sublet/fleet_ledger.h>
 
 #define SECOND INT64_C(1000000)
 #define HOUR   (3600 * SECOND)
@@ -57,4 +57,17 @@ static inline void remove_directory(const char *path)
         unlink(name);
     }
     rmdir(path);
+}
+
+/* A server notices a little later that the process before is gone. */
+static inline int open_ledger(struct str location, int64_t now_us, struct ledger **ret,
+                              struct err *err)
+{
+    for (int i = 0; ledger_open(location, now_us, 1, ret, err); i++) {
+        if (err->kind != &ERR_CONFLICT || i == 500)
+            return -1;
+        err_clear(err);
+        usleep(10000);
+    }
+    return 0;
 }

@@ -154,7 +154,7 @@ static struct fleet_records records_of(struct claims *c)
     struct fleet_records r;
 
     DO(ledger_commit(c->w.ledger, &c->w.err));
-    DO(ledger_read(c->w.a, str_c(c->w.directory), 0, INT64_MAX, &r, &c->w.err));
+    DO(ledger_read(c->w.a, c->w.location, 0, INT64_MAX, &r, &c->w.err));
     return r;
 }
 

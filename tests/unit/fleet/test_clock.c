@@ -255,7 +255,7 @@ static struct fleet_records records_of(struct world *w)
 {
     struct fleet_records r;
 
-    DO(ledger_read(w->a, str_c(w->directory), 0, INT64_MAX, &r, &w->err));
+    DO(ledger_read(w->a, w->location, 0, INT64_MAX, &r, &w->err));
     return r;
 }
 
@@ -336,7 +336,7 @@ static void start(struct history *h)
     struct fleet_records r;
 
     world_start(&h->w, now(h));
-    DO(ledger_read(h->w.a, str_c(h->w.directory), LEDGER_OPEN, INT64_MAX, &r, &h->w.err));
+    DO(ledger_read(h->w.a, h->w.location, LEDGER_OPEN, INT64_MAX, &r, &h->w.err));
     h->guarantees = guarantees_new(h->w.ledger, &r);
 }
 

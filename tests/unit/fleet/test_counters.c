@@ -23,7 +23,7 @@
 
 static struct counter_book *book_new(struct world *w)
 {
-    return fleet_book_new(str_c(w->directory), ledger_identity(w->ledger));
+    return fleet_book_new(str_c(w->directory), w->location, ledger_identity(w->ledger));
 }
 
 static struct counter_book *again(struct world *w, struct counter_book *b)
@@ -202,7 +202,7 @@ static void another_ledger_begins_anew(void **state)
     b = again(w, b);
     has(count(w, b, BEGIN + HOUR), WITHIN "3600");
     fleet_book_free(b);
-    b = fleet_book_new(str_c(w->directory), 77);
+    b = fleet_book_new(str_c(w->directory), w->location, 77);
     assert_false(str_contains(count(w, b, BEGIN + HOUR), STR("{"))); /* a hold of no time */
     fleet_book_free(b);
 }
@@ -235,6 +235,7 @@ static void expect_report(struct world *w, struct samples *s)
 {
     struct ledger_usage_request q = {.a = w->a,
                                      .directory = str_c(w->directory),
+                                     .location = w->location,
                                      .until_us = INT64_MAX,
                                      .columns = 1u << USAGE_TENANT | 1u << USAGE_POOL};
     struct usage u;
@@ -444,6 +445,7 @@ static void is_counted_on_demand(void **state)
     struct counters_options o = {.loop = &loop,
                                  .clock = &clock,
                                  .directory = str_c(w->directory),
+                                 .location = w->location,
                                  .identity = ledger_identity(w->ledger)};
     struct counters *c = fleet_counters_new(&o);
     struct str blocker = arena_printf(w->a, "%s/" COUNTER_FILE ".new", w->directory), log;

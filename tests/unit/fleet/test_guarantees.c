@@ -21,7 +21,7 @@ static void start(struct fixture *f)
     struct fleet_records r;
 
     world_start(&f->w, BEGIN);
-    DO(ledger_read(f->w.a, str_c(f->w.directory), LEDGER_OPEN, INT64_MAX, &r, &f->w.err));
+    DO(ledger_read(f->w.a, f->w.location, LEDGER_OPEN, INT64_MAX, &r, &f->w.err));
     f->g = guarantees_new(f->w.ledger, &r);
 }
 
@@ -75,7 +75,7 @@ static struct fleet_records look(struct fixture *f)
     f->now += SECOND;
     DO(guarantees_look(f->g, &f->w.pool, 1, &f->view, f->now, &f->w.err));
     DO(ledger_commit(f->w.ledger, &f->w.err));
-    DO(ledger_read(f->w.a, str_c(f->w.directory), 0, INT64_MAX, &r, &f->w.err));
+    DO(ledger_read(f->w.a, f->w.location, 0, INT64_MAX, &r, &f->w.err));
     return r;
 }
 

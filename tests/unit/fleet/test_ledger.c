@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file: append-only, written twice is there once, one writer, and a format it knows. */
+/* The ledger, in a file and on a server: append-only, written twice is there once, one writer, and
+ * a format it knows. */
 #include "world.h"
+
+#include "postgres_server.h"
 
 #include <sublet/buf.h>
 
 #include <sqlite3.h>
+
+static struct postgres_server server;
 
 static struct fleet_hold a_hold(void)
 {
@@ -33,7 +38,7 @@ static void written_twice_is_there_once(void **state)
     assert_int_equal(
         ledger_end_hold(w->ledger, STR("unknown"), BEGIN, STR("Failed"), false, &w->err), 0);
     assert_int_equal(ledger_commit(w->ledger, &w->err), 0);
-    assert_int_equal(ledger_read(w->a, str_c(w->directory), 0, INT64_MAX, &r, &w->err), 0);
+    assert_int_equal(ledger_read(w->a, w->location, 0, INT64_MAX, &r, &w->err), 0);
     assert_int_equal(r.n_holds, 1);
     assert_int_equal(r.holds[0].begin_us, BEGIN); /* not before the ledger's own */
     assert_int_equal(r.holds[0].end_us, BEGIN + 5 * SECOND);
@@ -65,8 +70,7 @@ static void reads_what_a_period_needs(void **state)
     assert_int_equal(ledger_commit(w->ledger, &w->err), 0);
     for (size_t i = 0; i < COUNT(periods); i++) {
         assert_int_equal(
-            ledger_read(w->a, str_c(w->directory), periods[i].from, periods[i].until, &r, &w->err),
-            0);
+            ledger_read(w->a, w->location, periods[i].from, periods[i].until, &r, &w->err), 0);
         assert_int_equal(r.n_holds, periods[i].n);
     }
 }
@@ -88,8 +92,7 @@ static void check_periods(struct world *w, const struct read_case *periods, size
         struct buf got = BUF_INIT(0);
 
         assert_int_equal(
-            ledger_read(w->a, str_c(w->directory), periods[i].from, periods[i].until, &r, &w->err),
-            0);
+            ledger_read(w->a, w->location, periods[i].from, periods[i].until, &r, &w->err), 0);
         print(w->a, &r, &got);
         assert_str(buf_str(&got), periods[i].read);
         buf_fini(&got);
@@ -218,7 +221,7 @@ static void what_was_not_committed_is_not_there(void **state)
     assert_int_equal(ledger_commit(w->ledger, &w->err), 0);
     assert_int_equal(ledger_add_hold(w->ledger, &h, &w->err), 0);
     world_kill(w);
-    assert_int_equal(ledger_read(w->a, str_c(w->directory), 0, INT64_MAX, &r, &w->err), 0);
+    assert_int_equal(ledger_read(w->a, w->location, 0, INT64_MAX, &r, &w->err), 0);
     assert_int_equal(r.n_holds, 0);
     assert_int_equal(r.begin_us, BEGIN);
     world_start(w, BEGIN + HOUR);
@@ -235,28 +238,50 @@ static sqlite3 *raw(struct world *w)
     return db;
 }
 
+/* True: the database did it. */
+static bool by_hand(struct world *w, const char *sql)
+{
+    sqlite3 *db;
+    char *value;
+    bool ret;
+
+    if (ledger_is_remote(w->location)) {
+        value =
+            server_sql(&server, arena_printf(w->a, "SET search_path = %s; %s",
+                                             strrchr(arena_cstr(w->a, w->location), '/') + 1, sql)
+                                    .p);
+        ret = value;
+        free(value);
+        return ret;
+    }
+    db = raw(w);
+    ret = sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK;
+    sqlite3_close(db);
+    return ret;
+}
+
 static void rows_cannot_be_changed(void **state)
 {
     static const char *const attempts[] = {
         "DELETE FROM hold",     "UPDATE hold SET gpu_num = 0",
         "DELETE FROM hold_end", "UPDATE hold_end SET end_us = 0",
         "DELETE FROM capacity", "UPDATE price SET num = 0",
-        "DELETE FROM price",
+        "DELETE FROM price",    "UPDATE capacity SET total_num = 0",
     };
     struct world *w = *state;
     struct fleet_hold h = a_hold();
     struct fleet_capacity c = {
         .node = STR("n"), .pool = STR("p"), .total = {1, 1}, .unhealthy = {0, 1}};
-    sqlite3 *db;
 
     assert_int_equal(ledger_add_hold(w->ledger, &h, &w->err), 0);
     assert_int_equal(ledger_end_hold(w->ledger, STR("u1"), BEGIN, STR("x"), false, &w->err), 0);
     assert_int_equal(ledger_add_capacity(w->ledger, &c, &w->err), 0);
     assert_int_equal(ledger_commit(w->ledger, &w->err), 0);
-    db = raw(w);
+    assert_true(by_hand(w, "SELECT gpu_num FROM hold")); /* it is there, and can be seen */
     for (size_t i = 0; i < COUNT(attempts); i++)
-        assert_int_equal(sqlite3_exec(db, attempts[i], NULL, NULL, NULL), SQLITE_CONSTRAINT);
-    sqlite3_close(db);
+        assert_false(by_hand(w, attempts[i]));
+    if (ledger_is_remote(w->location))
+        assert_false(by_hand(w, "TRUNCATE hold, hold_end, activity"));
 }
 
 static void has_one_writer_and_many_readers(void **state)
@@ -265,13 +290,13 @@ static void has_one_writer_and_many_readers(void **state)
     struct ledger *second = NULL;
     struct fleet_records r;
 
-    assert_int_equal(ledger_open(str_c(w->directory), BEGIN, 2, &second, &w->err), -1);
-    assert_ptr_equal(w->err.kind, &ERR_STORAGE);
+    assert_int_equal(ledger_open(w->location, BEGIN, 2, &second, &w->err), -1);
+    assert_ptr_equal(w->err.kind, &ERR_CONFLICT);
     assert_true(str_contains(w->err.message, STR("another process has it open")));
     assert_null(second);
     err_clear(&w->err);
     assert_int_equal(ledger_set_seen(w->ledger, BEGIN + SECOND, &w->err), 0); /* uncommitted */
-    assert_int_equal(ledger_read(w->a, str_c(w->directory), 0, INT64_MAX, &r, &w->err), 0);
+    assert_int_equal(ledger_read(w->a, w->location, 0, INT64_MAX, &r, &w->err), 0);
     assert_int_equal(r.seen_us, BEGIN);
 }
 
@@ -279,18 +304,13 @@ static void refuses_a_newer_format_and_no_ledger(void **state)
 {
     struct world *w = *state;
     struct fleet_records r;
-    sqlite3 *db;
 
     world_kill(w);
-    db = raw(w);
-    assert_int_equal(
-        sqlite3_exec(db, "UPDATE meta SET value = 3 WHERE key = 'format'", NULL, NULL, NULL),
-        SQLITE_OK);
-    sqlite3_close(db);
-    assert_int_equal(ledger_open(str_c(w->directory), BEGIN, 1, &w->ledger, &w->err), -1);
+    assert_true(by_hand(w, "UPDATE meta SET value = 3 WHERE key = 'format'"));
+    assert_int_equal(open_ledger(w->location, BEGIN, &w->ledger, &w->err), -1);
     assert_true(str_contains(w->err.message, STR("format 3 is not known")));
     err_clear(&w->err);
-    assert_int_equal(ledger_read(w->a, str_c(w->directory), 0, INT64_MAX, &r, &w->err), -1);
+    assert_int_equal(ledger_read(w->a, w->location, 0, INT64_MAX, &r, &w->err), -1);
     err_clear(&w->err);
     assert_int_equal(ledger_read(w->a, STR("/nonexistent"), 0, INT64_MAX, &r, &w->err), -1);
     assert_ptr_equal(w->err.kind, &ERR_STORAGE);
@@ -331,7 +351,7 @@ static void check_old(struct world *w)
 {
     struct fleet_records r;
 
-    assert_int_equal(ledger_read(w->a, str_c(w->directory), 0, INT64_MAX, &r, &w->err), 0);
+    assert_int_equal(ledger_read(w->a, w->location, 0, INT64_MAX, &r, &w->err), 0);
     assert_int_equal(r.n_holds, 2);
     assert_str(r.holds[0].reason, "Succeeded");
     assert_str(r.holds[0].mode, "");
@@ -364,18 +384,18 @@ static void an_earlier_format_is_brought_up_to_date(void **state)
     sqlite3_close(db);
     check_old(w);
     for (int i = 0; i < 2; i++) { /* once, and with the format that it has then */
-        assert_int_equal(ledger_open(str_c(w->directory), BEGIN, 1, &w->ledger, &w->err), 0);
+        assert_int_equal(ledger_open(w->location, BEGIN, 1, &w->ledger, &w->err), 0);
         assert_int_equal(ledger_identity(w->ledger), 77);
         check_old(w);
         w->ledger = ledger_close(w->ledger);
     }
-    assert_int_equal(ledger_open(str_c(w->directory), BEGIN, 1, &w->ledger, &w->err), 0);
+    assert_int_equal(ledger_open(w->location, BEGIN, 1, &w->ledger, &w->err), 0);
     g.bound = true;
     assert_int_equal(ledger_add_guarantee(w->ledger, &g, &w->err), 0);
     assert_int_equal(ledger_add_price(w->ledger, &p, &w->err), 0);
     assert_int_equal(ledger_add_price(w->ledger, &p, &w->err), 0);
     assert_int_equal(ledger_commit(w->ledger, &w->err), 0);
-    assert_int_equal(ledger_read(w->a, str_c(w->directory), 0, INT64_MAX, &r, &w->err), 0);
+    assert_int_equal(ledger_read(w->a, w->location, 0, INT64_MAX, &r, &w->err), 0);
     assert_int_equal(r.n_guarantees, 1);
     assert_int_equal(r.guarantees[0].from_us, 9000000); /* the past stays as it was */
     assert_true(r.guarantees[0].bound);
@@ -385,22 +405,54 @@ static void an_earlier_format_is_brought_up_to_date(void **state)
     assert_int_equal(rational_cmp(r.prices[1].borrow, (struct rational){4, 5}), 0);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, world_setup_started, world_teardown)
+/* --- on a server --- */
+
+static int server_setup(void **state)
+{
+    (void)state;
+    server_open(&server);
+    return 0;
+}
+
+static int server_teardown(void **state)
+{
+    (void)state;
+    server_close(&server);
+    return 0;
+}
+
+static int world_setup_on_server(void **state)
+{
+    static unsigned n;
+    char name[16], *location;
+
+    world_setup(state);
+    snprintf(name, sizeof(name), "world%u", n++);
+    location = server_location(&server, server.directory, name);
+    ((struct world *)*state)->location = arena_str(((struct world *)*state)->a, str_c(location));
+    free(location);
+    world_start(*state, BEGIN);
+    return 0;
+}
+
+#define BOTH(setup)                                                                                \
+    TEST(written_twice_is_there_once, setup), TEST(reads_what_a_period_needs, setup),              \
+        TEST(reads_the_guarantees_of_a_period, setup),                                             \
+        TEST(reads_the_capacities_of_a_period, setup), TEST(reads_the_prices_of_a_period, setup),  \
+        TEST(what_was_not_committed_is_not_there, setup), TEST(rows_cannot_be_changed, setup),     \
+        TEST(has_one_writer_and_many_readers, setup),                                              \
+        TEST(refuses_a_newer_format_and_no_ledger, setup)
+#define TEST(name, setup) cmocka_unit_test_setup_teardown(name, setup, world_teardown)
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        TEST(written_twice_is_there_once),
-        TEST(reads_what_a_period_needs),
-        TEST(reads_the_guarantees_of_a_period),
-        TEST(reads_the_capacities_of_a_period),
-        TEST(reads_the_prices_of_a_period),
-        TEST(what_was_not_committed_is_not_there),
-        TEST(rows_cannot_be_changed),
-        TEST(has_one_writer_and_many_readers),
-        TEST(refuses_a_newer_format_and_no_ledger),
-        TEST(an_earlier_format_is_brought_up_to_date),
+    const struct CMUnitTest in_files[] = {
+        BOTH(world_setup_started),
+        TEST(an_earlier_format_is_brought_up_to_date, world_setup_started),
     };
+    const struct CMUnitTest on_server[] = {BOTH(world_setup_on_server)};
+    int failed;
 
     cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    failed = cmocka_run_group_tests(in_files, NULL, NULL);
+    return failed + cmocka_run_group_tests(on_server, server_setup, server_teardown);
 }

@@ -150,7 +150,7 @@ static struct str with_all(struct history *h, struct fleet_records records, int6
     struct fleet_records all;
     struct usage u;
 
-    DO(ledger_read(w->a, str_c(w->directory), 0, INT64_MAX, &all, &w->err));
+    DO(ledger_read(w->a, w->location, 0, INT64_MAX, &all, &w->err));
     assert_true(records.n_guarantees <= all.n_guarantees &&
                 records.n_capacities <= all.n_capacities && records.n_prices <= all.n_prices);
     h->left_out[0] += all.n_guarantees - records.n_guarantees;
@@ -170,7 +170,7 @@ static void compare(struct history *h, int64_t from, int64_t until, unsigned col
 {
     struct world *w = &h->w;
     struct ledger_usage_request q = {.a = w->a,
-                                     .directory = str_c(w->directory),
+                                     .location = w->location,
                                      .from_us = from,
                                      .until_us = until,
                                      .columns = columns,
@@ -179,7 +179,7 @@ static void compare(struct history *h, int64_t from, int64_t until, unsigned col
     struct fleet_records records;
     struct usage whole, parts;
 
-    DO(ledger_read(w->a, q.directory, from, until, &records, &w->err));
+    DO(ledger_read(w->a, q.location, from, until, &records, &w->err));
     records.label = q.label;
     DO(fleet_usage_compute(w->a, &records, from, until, columns, &whole, &w->err));
     if (!str_eq(printed(h, &whole, columns), with_all(h, records, from, until, columns)))
@@ -224,11 +224,11 @@ static void what_is_not_on_record_is_empty(void **state)
     (void)state;
     world_open(w);
     q.a = w->a;
-    q.directory = STR("/nonexistent");
+    q.location = STR("/nonexistent");
     assert_int_equal(ledger_usage(&q, &u, &w->err), -1);
     world_start(w, BEGIN);
     DO(ledger_commit(w->ledger, &w->err));
-    q.directory = str_c(w->directory);
+    q.location = w->location;
     DO(ledger_usage(&q, &u, &w->err));
     assert_int_equal(u.n_lines, 0);
     world_close(w);

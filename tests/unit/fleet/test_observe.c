@@ -8,7 +8,7 @@ static struct fleet_records records_of(struct world *w)
     struct fleet_records r;
 
     assert_int_equal(ledger_commit(w->ledger, &w->err), 0);
-    assert_int_equal(ledger_read(w->a, str_c(w->directory), 0, INT64_MAX, &r, &w->err), 0);
+    assert_int_equal(ledger_read(w->a, w->location, 0, INT64_MAX, &r, &w->err), 0);
     return r;
 }
 

@@ -52,7 +52,7 @@ static void observe_until(struct state *s, int64_t us)
 
 static struct statement_request request(const struct state *s, int64_t from, int64_t until)
 {
-    return (struct statement_request){.directory = str_c(s->w.directory),
+    return (struct statement_request){.location = s->w.location,
                                       .from_us = from,
                                       .until_us = until,
                                       .now_us = BEGIN + 100 * DAY,

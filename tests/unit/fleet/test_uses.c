@@ -20,7 +20,7 @@ static void start(struct fixture *f)
     struct fleet_records r;
 
     world_start(&f->w, BEGIN);
-    DO(ledger_read(f->w.a, str_c(f->w.directory), LEDGER_OPEN, INT64_MAX, &r, &f->w.err));
+    DO(ledger_read(f->w.a, f->w.location, LEDGER_OPEN, INT64_MAX, &r, &f->w.err));
     f->u = uses_new(f->w.ledger, &r);
 }
 
@@ -62,7 +62,7 @@ static struct fleet_records look(struct fixture *f, int64_t after, unsigned use)
         uses_pod(f->u, STR("u1"), (enum activity_state)use);
     DO(uses_end(f->u, f->now, &f->w.err));
     DO(ledger_commit(f->w.ledger, &f->w.err));
-    DO(ledger_read(f->w.a, str_c(f->w.directory), 0, INT64_MAX, &r, &f->w.err));
+    DO(ledger_read(f->w.a, f->w.location, 0, INT64_MAX, &r, &f->w.err));
     return r;
 }
 

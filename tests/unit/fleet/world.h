@@ -16,6 +16,7 @@ struct world {
     struct arena *a;
     struct err err;
     char directory[64];
+    struct str location; /* of the ledger: the directory, unless the world has a server */
     struct config_pool pool;
     struct pool_resource resource;
     struct ledger *ledger;
@@ -28,6 +29,7 @@ static inline void world_open(struct world *w)
     err_init(&w->err, w->a);
     snprintf(w->directory, sizeof(w->directory), "/tmp/sublet-fleet-XXXXXX");
     assert_non_null(mkdtemp(w->directory));
+    w->location = str_c(w->directory);
     w->resource = (struct pool_resource){
         .name = STR("nvidia.com/gpu"), .host_name = STR("nvidia.com/gpu"), .gpu_eq = {1, 1}};
     w->pool = (struct config_pool){.name = STR("a100"),
@@ -46,8 +48,8 @@ static inline void world_start(struct world *w, int64_t now_us)
     struct observer_options o = {.pools = &w->pool, .n_pools = 1};
     struct fleet_records records;
 
-    if (ledger_open(str_c(w->directory), now_us, 1, &w->ledger, &w->err) ||
-        ledger_read(w->a, str_c(w->directory), LEDGER_OPEN, INT64_MAX, &records, &w->err))
+    if (open_ledger(w->location, now_us, &w->ledger, &w->err) ||
+        ledger_read(w->a, w->location, LEDGER_OPEN, INT64_MAX, &records, &w->err))
         fail_msg("%.*s", STR_F(w->err.message));
     o.ledger = w->ledger;
     o.records = &records;
