@@ -19,6 +19,7 @@ int cmd_backup(int argc, char **argv);
 int cmd_restore(int argc, char **argv);
 int cmd_fleet(int argc, char **argv);
 int cmd_report(int argc, char **argv);
+int cmd_ledger(int argc, char **argv);
 
 /* Takes --data-dir or --postgres: the location of a ledger. */
 int cli_ledger(struct arena *a, int *argc, char **argv, struct str *ret,

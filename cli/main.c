@@ -24,6 +24,7 @@ static const struct {
     {"host", cmd_host, "run an embedded host with simulated machines, to try things"},
     {"fleet", cmd_fleet, "keep the ledger of a host cluster's GPUs, beside its virtual clusters"},
     {"report", cmd_report, "print usage and cost per team out of that ledger"},
+    {"ledger", cmd_ledger, "copy that ledger into another database"},
     {"kubeconfig", cmd_kubeconfig, "print the kubeconfig of a data directory's virtual cluster"},
     {"check", cmd_check, "report problems of a configuration, a host or stored data"},
     {"explain", cmd_explain, "show what the host gets of an object, and why"},

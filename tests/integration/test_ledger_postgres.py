@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ledger in PostgreSQL: the bill is that of a ledger in a file beside it, whatever is killed meanwhile."""
 import os
+import re
 import secrets
+import subprocess
 from datetime import datetime, timezone
 from fractions import Fraction
 
 import pytest
 
-from testenv import eventually
+from testenv import binaries, eventually
 from testenv.fleet import Fleet, sublet_report
 from testenv.postgres import PASSWORD, PostgresServer
+from testenv.virtual import sanitizer_env
 
 from test_fleet import LOCAL, check_sums, finish, gpu_pod, host_seconds, priced, seconds  # noqa: F401 (priced is a fixture)
 from test_tenant import host_pod, running
@@ -93,14 +96,37 @@ def test_the_bill_is_that_of_a_file(host, tenant, priced, fleets, server, tmp_pa
         return r.returncode == 0 and (r.stdout, until)
     key = sublet_report("key", "--key", str(tmp_path / "key"), "--new")
     (tmp_path / "pub").write_text(key.stdout)
-    issued, until = eventually(statement, 60, "a statement of what was observed")
-    again = sublet_report("statement", *fleet.ledger, "--from", report["from"], "--to", until)
+    issued, issued_until = eventually(statement, 60, "a statement of what was observed")
+    again = sublet_report("statement", *fleet.ledger, "--from", report["from"], "--to", issued_until)
     assert again.stdout == issued
     (tmp_path / "1.json").write_text(issued)
     verified = sublet_report("verify", "--public-key", str(tmp_path / "pub"), str(tmp_path / "1.json"))
     assert verified.returncode == 0, verified.stderr
     assert server.sql("SELECT count(*) FROM ledger.hold JOIN ledger.hold_end ON hold = id"
                       f" WHERE tenant = '{a.namespace}'") == str(len(want))
+
+    # Into a file, and back into another schema; not over what is there, nor while it is written.
+    def copy(*where):
+        return subprocess.run([binaries.sublet(), "ledger", "copy", *where], text=True, capture_output=True, timeout=120,
+                              env={**os.environ, **sanitizer_env()}, check=False)
+    copied, back = str(tmp_path / "copied"), server.location("back")
+    refused = copy("--from-postgres", there, "--to", copied)
+    assert refused.returncode == 1 and "another process has it open" in refused.stderr
+    fleet.stop()
+    for where in (("--from-postgres", there, "--to", copied), ("--from", copied, "--to-postgres", back)):
+        done = copy(*where)
+        assert done.returncode == 0, done.stderr
+        assert re.search(r"^statement +1 rows, the same in both$", done.stdout, re.M)
+        assert "there is something already" in copy(*where).stderr
+    until = fleet.report()["until"]
+    reports = [sublet_report(*where, "--by", "tenant,pod,pool,reason", "--format", "json", "--to", until).stdout
+               for where in (fleet.ledger, ("--data-dir", copied), ("--postgres", back))]
+    assert reports[0] and reports[0] == reports[1] == reports[2]
+    assert sublet_report("statement", "--postgres", back, "--from", report["from"], "--to", issued_until).stdout == issued
+    assert copy("--from", str(tmp_path / "none"), "--to", str(tmp_path / "more")).returncode == 1
+    assert not os.path.exists(tmp_path / "none")
+    server.sql("INSERT INTO back.gap(from_us, until_us) VALUES (1, 2)")  # the next id is a free one
+    fleet.start()
 
     # A second fleet of the same ledger waits for its lock.
     second = fleets(postgres=there).start(wait=False)
