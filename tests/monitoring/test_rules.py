@@ -23,6 +23,8 @@ ALERTS = {
     "SubletFleetNotObserving": ({"sublet_fleet_leader": "0x9000"}, {}, {"sublet_fleet_leader": "1x9000"}),
     "SubletFleetBehind": ({"sublet_fleet_leader": "1x9000", "sublet_fleet_unseen_seconds": "61x9000"}, {},
                           {"sublet_fleet_leader": "1x9000", "sublet_fleet_unseen_seconds": "60x9000"}),
+    "SubletFleetLedgerNotWritten": ({"sublet_fleet_ledger_trouble": "1x9000"}, {}, {"sublet_fleet_ledger_trouble": "0x9000"}),
+    "SubletFleetLedgerFull": ({"sublet_fleet_ledger_full": "1x9000"}, {}, {"sublet_fleet_ledger_full": "0x9000"}),
     "SubletFleetCountersStale": (  # the first sample is at second 0
         {"sublet_fleet_leader": "1x9000", "sublet_fleet_gpu_counted_timestamp_seconds": "-3601x9000"}, {},
         {"sublet_fleet_leader": "1x9000", "sublet_fleet_gpu_counted_timestamp_seconds": "0+60x9000"}),
