@@ -98,8 +98,6 @@ NO_EFFECT = {  # what Sublet says beside upstream's own warnings, of every write
 # Of these it depends on what the object holds.
 PERHAPS = {
     "APIService": {"spec.service of an APIService has no effect yet: no request is sent to that service"},
-    "CustomResourceDefinition": {
-        "spec.conversion.webhook of a CustomResourceDefinition has no effect yet: between versions only apiVersion changes"},
 }
 
 
