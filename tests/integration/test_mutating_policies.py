@@ -283,3 +283,33 @@ def test_bodies_of_another_kind_are_left_alone(pair):
     assert bound["kind"] == "Pod" and "target" not in bound and bound["spec"] == {**spec, "nodeName": "n"}, bound
     here.delete(f"{ROOT}ybindings/wide")
     here.delete(f"{ROOT}ies/wide")
+
+
+def test_an_author_may_read_the_parameters(pair):
+    """What an expression sees, it can show: policies and bindings name parameters that their author may read."""
+    rbac = "/apis/rbac.authorization.k8s.io/v1"
+    for api in pair:
+        api.post(f"{rbac}/clusterroles", {"metadata": {"name": "author"}, "rules": [
+            {"apiGroups": ["admissionregistration.k8s.io"], "resources": ["*"], "verbs": ["*"]},
+            {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}]})
+        api.post(f"{rbac}/clusterrolebindings", {
+            "metadata": {"name": "author"}, "subjects": [{"kind": "User", "name": "jo", "apiGroup": "rbac.authorization.k8s.io"}],
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "author"}})
+
+    def eve(what, path, body):
+        return same(pair, what, "POST", path, body, headers={"Impersonate-User": "jo"})
+
+    eventually(lambda: pair[1].raw("POST", ROOT + "ies", policy("mine", [apply(LABEL)]), query={"dryRun": "All"},
+                                   headers={"Impersonate-User": "jo"})[0] == 201, 60, "the role")
+    for kind, code in (("Secret", 422), ("ConfigMap", 201), ("Nothing", 422)):
+        made = policy(f"of-{kind.lower()}", [apply(LABEL)], paramKind={"apiVersion": "v1", "kind": kind})
+        assert eve(kind, ROOT + "ies", made)[0] == code
+        install(pair, made)
+        ref = {"namespace": "kube-system", "parameterNotFoundAction": "Deny"}
+        assert eve(f"{kind} bound", ROOT + "ybindings", binding(made["metadata"]["name"], paramRef={**ref, "name": "x"}))[0] == code
+        assert eve(f"{kind} listed", ROOT + "ybindings", binding(made["metadata"]["name"], paramRef={**ref, "selector": {}}))[0] == 422
+    assert eve("none", ROOT + "ybindings", binding("missing", paramRef={"name": "x", "parameterNotFoundAction": "Deny"}))[0] == 422
+    assert eve("no parameter", ROOT + "ybindings", binding("of-secret"))[0] == 201
+    for api in pair:
+        for kind in ("secret", "configmap", "nothing"):
+            api.delete(f"{ROOT}ies/of-{kind}")

@@ -26,6 +26,7 @@ static const struct plugin MUTATING[] = {
 };
 
 static const struct plugin VALIDATING[] = {
+    {"PolicyParameters", policy_rights_validate}, /* in upstream's storage, with its validation */
     {"LimitRanger", limit_ranger_validate},
     {"PodSecurity", pod_security_validate},
     {"Priority", priority_class_validate},

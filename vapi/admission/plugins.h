@@ -45,6 +45,8 @@ int mutating_policy_admit(const struct admission_call *c, cJSON *object, const c
                           struct err *err);
 int validating_policy_validate(const struct admission_call *c, cJSON *object, const cJSON *old,
                                struct err *err);
+int policy_rights_validate(const struct admission_call *c, cJSON *object, const cJSON *old,
+                           struct err *err);
 int owner_references_validate(const struct admission_call *c, cJSON *object, const cJSON *old,
                               struct err *err);
 int escalation_admit(const struct admission_call *c, cJSON *object, const cJSON *old,
