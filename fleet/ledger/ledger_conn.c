@@ -279,9 +279,9 @@ static int connect_to(struct ledger_conn *c, struct str string, struct err *err)
     return PQsetnonblocking(c->pg, 1) ? broken(c, PQerrorMessage(c->pg), err) : 0;
 }
 
-/* A statement that this side gave up ends on the server too, and a commit is on its disk, unless
- * the admin wants more. */
-static int begin_session(struct ledger_conn *c, struct err *err)
+/* A statement that this side gave up ends on the server too; one that reads sends rows for longer
+ * than this side waits for one. A commit is on the server's disk, unless the admin wants more. */
+static int begin_session(struct ledger_conn *c, bool writes, struct err *err)
 {
     char sql[320];
     const char *encoding = PQparameterStatus(c->pg, "server_encoding");
@@ -292,7 +292,7 @@ static int begin_session(struct ledger_conn *c, struct err *err)
              "SET statement_timeout = %lld; SET idle_in_transaction_session_timeout = %lld; SET "
              "client_min_messages = error; SELECT set_config('synchronous_commit', 'on', false) "
              "WHERE current_setting('synchronous_commit') = 'off'",
-             (long long)c->patience_ms, (long long)c->patience_ms * 6);
+             (long long)c->patience_ms * (writes ? 1 : 20), (long long)c->patience_ms * 20);
     return ledger_conn_run(c, sql, err);
 }
 
@@ -309,7 +309,7 @@ int ledger_conn_open(const struct ledger_conn_options *o, struct ledger_conn **r
     result = read_string(c, o->file, &string, err);
     if (!result) {
         start(c, string, o->writes);
-        result = connect_to(c, string, err) || begin_session(c, err) ? -1 : 0;
+        result = connect_to(c, string, err) || begin_session(c, o->writes, err) ? -1 : 0;
     }
     if (result) {
         ledger_conn_close(c);
