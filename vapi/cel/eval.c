@@ -228,9 +228,9 @@ static struct cel_value eval_call(struct cel_run *r, const struct cel_node *x)
     }
     cel_charge(r, 1);
     r->node = x;
-    for (const struct cel_function *f = x->function; f; f = cel_function_next(f)) {
-        if (fits(f, x, a))
-            return f->call(r, a, x->n);
+    for (const struct cel_function *const *f = x->functions; *f; f++) {
+        if (fits(*f, x, a))
+            return (*f)->call(r, a, x->n);
     }
     return cel_no_overload(r);
 }

@@ -57,8 +57,8 @@ struct cel_node {
     struct cel_value value;
     struct cel_node **args;
     size_t n;
-    const struct cel_function *function; /* the first row of its name */
-    struct pattern *pattern;             /* of a literal regular expression */
+    const struct cel_function *const *functions; /* the rows of its name; NULL ends them */
+    struct pattern *pattern;                     /* of a literal regular expression */
 };
 
 struct cel_program {
@@ -111,6 +111,8 @@ int cel_report(struct arena *a, struct str source, size_t at, struct err *err, c
 /* table.c */
 const struct cel_function *cel_function_first(struct str name);
 const struct cel_function *cel_function_next(const struct cel_function *f);
+
+/* letters.c */
 const char *cel_type_skip(const char *type); /* behind one type */
 bool cel_kind_fits(char letter, enum cel_kind kind);
 

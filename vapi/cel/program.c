@@ -69,13 +69,27 @@ static void check_pattern(struct linking *l, struct cel_node *x)
             pattern_new(l->arena, pattern->value.s, l->program->patterns);
 }
 
+static const struct cel_function *const *rows_of(struct arena *a, struct str name)
+{
+    const struct cel_function *first = cel_function_first(name), **rows;
+    size_t n = 0;
+
+    for (const struct cel_function *f = first; f; f = cel_function_next(f))
+        n++;
+    rows = arena_alloc(a, (n + 1) * sizeof(*rows));
+    n = 0;
+    for (const struct cel_function *f = first; f; f = cel_function_next(f))
+        rows[n++] = f;
+    return rows;
+}
+
 static void link_calls(struct linking *l, struct cel_node *x)
 {
     for (size_t i = 0; i < x->n; i++)
         link_calls(l, x->args[i]);
     if (x->op != CEL_CALL)
         return;
-    x->function = cel_function_first(x->name);
+    x->functions = rows_of(l->arena, x->name);
     check_pattern(l, x);
     check_time(l, x);
 }

@@ -209,7 +209,7 @@ static const struct {
      "audit, limits, log"},
     {"policy: {verdcit: off}", "config: policy.verdcit: unknown key: known here are podSecurity, "
                                "verdict, verdictTimeout, webhookUrls, labels, annotations, "
-                               "tolerations, cpuNodes, plainResources, "
+                               "tolerations, priceWarnings, cpuNodes, plainResources, "
                                "imagePullPolicy, podsPerMinute, storageClasses"},
     {"telemetry: {dcgm: {selector: \"a in (\"}}",
      "config: telemetry.dcgm.selector: unable to parse requirement: found '', expected: ',', "

@@ -84,7 +84,7 @@ static struct usage *usage_of(struct world *w, int64_t from_us, int64_t until_us
 {
     struct usage *u = ARENA_NEW(w->a, struct usage);
     const struct ledger_usage_request q = {.a = w->a,
-                                           .directory = str_c(w->directory),
+                                           .location = w->location,
                                            .from_us = from_us,
                                            .until_us = until_us,
                                            .columns = 1u << USAGE_TENANT | 1u << USAGE_POOL};
@@ -128,7 +128,7 @@ static struct str reported(struct world *w, const char *month, const char *curre
 {
     struct usage u;
     struct ledger_usage_request q = {.a = w->a,
-                                     .directory = str_c(w->directory),
+                                     .location = w->location,
                                      .until_us = INT64_MAX,
                                      .columns =
                                          1u << USAGE_TENANT | 1u << USAGE_POOL | 1u << USAGE_MONTH};

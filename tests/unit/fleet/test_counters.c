@@ -234,7 +234,6 @@ static void expect(struct samples *s, struct str key, struct exact v, int64_t ti
 static void expect_report(struct world *w, struct samples *s)
 {
     struct ledger_usage_request q = {.a = w->a,
-                                     .directory = str_c(w->directory),
                                      .location = w->location,
                                      .until_us = INT64_MAX,
                                      .columns = 1u << USAGE_TENANT | 1u << USAGE_POOL};
@@ -444,7 +443,6 @@ static void is_counted_on_demand(void **state)
     uv_loop_t loop;
     struct counters_options o = {.loop = &loop,
                                  .clock = &clock,
-                                 .directory = str_c(w->directory),
                                  .location = w->location,
                                  .identity = ledger_identity(w->ledger)};
     struct counters *c = fleet_counters_new(&o);

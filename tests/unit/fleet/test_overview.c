@@ -250,7 +250,7 @@ static void the_month_is_read_once_a_minute(void **state)
     const struct clock clock = {wall, mono, &t};
     const struct month_options o = {.loop = &t.loop,
                                     .clock = &clock,
-                                    .directory = str_c(w->directory),
+                                    .location = w->location,
                                     .changed = on_changed,
                                     .ctx = &t};
     struct month *m;

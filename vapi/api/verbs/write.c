@@ -2,7 +2,7 @@
  * room: vapi
  *
  * Create, update and patch, as one machine. Every step may fail the call; only PROPOSE, HOOK, ADMIT
- * and REVIEW may wait: for mutating webhooks, the syncer, and validating webhooks; and for a webhook
+ * and REVIEW may wait: for mutating webhooks, the syncer, and validating webhooks; and for the one
  * that converts a custom resource BASE, MAKE and KEEP.
  *
  *   DECODE -> BASE -> PROPOSE -> MAKE -> META -> MUTATE -> HOOK -> PREPARE -> VALIDATE
@@ -995,8 +995,7 @@ static const step_run STEPS[N_STEPS] = {
     [STEP_MAKE] = step_make,     [STEP_META] = step_meta,       [STEP_MUTATE] = step_mutate,
     [STEP_HOOK] = step_hook,     [STEP_PREPARE] = step_prepare, [STEP_VALIDATE] = step_validate,
     [STEP_ADMIT] = step_admit,   [STEP_CONFIRM] = step_confirm, [STEP_REVIEW] = step_review,
-    [STEP_KEEP] = step_keep,
-    [STEP_COMMIT] = step_commit,
+    [STEP_KEEP] = step_keep,     [STEP_COMMIT] = step_commit,
 };
 
 static void write_tick(struct write *w)
