@@ -410,6 +410,24 @@ def merge(expression):
 
 DRY = {"query": {"dryRun": "All"}}
 TO_SCALE = ("PATCH", SCALED[0], {"spec": {"replicas": 2}}, {**MERGE, **DRY})
+def test_the_status_of_a_policy_is_that_of_kube_controller_manager(hooks, oracle):
+    """Of expressions that need no types."""
+    at = f"{POLICIES}/validatingadmissionpolicies"
+    policy = {"metadata": {"name": "observed"}, "spec": {
+        "matchConstraints": {"resourceRules": [rule("pods/exec", ["CONNECT"])]}, "validations": [{"expression": "true"}]}}
+    got = []
+    for h in (hooks, oracle):
+        h.api.post(at, policy)
+        seen = [eventually(lambda h=h: h.api.get(f"{at}/observed").get("status"), 30, "a status")]
+        h.api.patch(f"{at}/observed", {"spec": {"validations": [{"expression": "1 == 1"}]}})
+        eventually(lambda h=h: h.api.get(f"{at}/observed")["status"]["observedGeneration"] == 2, 30, "the next one")
+        h.api.patch(f"{at}/observed", {"metadata": {"labels": {"a": "b"}}})
+        made = h.api.get(f"{at}/observed")
+        got.append((seen, made["status"], made["metadata"]["generation"]))
+        h.api.delete(f"{at}/observed")
+    assert got[0] == got[1], json.dumps(got, indent=1)
+
+
 MUTATIONS = {
     "scale": (rule("deployments/scale", ["UPDATE"], ["apps"]), json_patch("/spec/replicas", "7"), TO_SCALE),
     "scale-merged": (rule("deployments/scale", ["UPDATE"], ["apps"]), merge("Object{spec: Object.spec{replicas: 7}}"), TO_SCALE),

@@ -21,6 +21,7 @@
     X(ACCOUNT_TOKEN_CONTROLLER)                                                                    \
     X(CERTIFICATE_CONTROLLER)                                                                      \
     X(POD_GC_CONTROLLER)                                                                           \
+    X(POLICY_STATUS_CONTROLLER)                                                                    \
     X(SERVICE_CIDR_CONTROLLER)                                                                     \
     X(AUTOSCALER_CONTROLLER)                                                                       \
     X(ROOT_CA_CONTROLLER)                                                                          \
