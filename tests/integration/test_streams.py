@@ -27,6 +27,7 @@ def running(host, tenant):
     """A virtual cluster with a running pod `web` of two containers."""
     host.clear_log()
     vc = tenant("streams")
+    eventually(lambda: vc.api.raw("GET", "/api/v1/namespaces/default/serviceaccounts/default")[0] == 200, 60, "the account of pods")
     vc.api.post("/api/v1/namespaces/default/pods", pod("web", "main", "side"))
     wait_running(vc, "web")
     return vc
