@@ -142,7 +142,7 @@ static int flush(struct ledger_conn *c, bool *ret_more, struct err *err)
 static int next(struct ledger_conn *c, PGresult **ret, struct err *err)
 {
     int64_t until = deadline(c);
-    bool more;
+    bool more = false;
 
     *ret = NULL;
     if (c->broken)
