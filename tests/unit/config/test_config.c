@@ -198,15 +198,16 @@ static void flags_win_over_variables_over_file(void **state)
     assert_true(json_i64_at(f->config.tree, "host.qps", 0) == 9);
 }
 
+#define KNOWN                                                                                      \
+    "known here are pools, bindings, authentication, init, name, host, listen, kubeconfig, "       \
+    "store, lease, grants, ledger, telemetry, network, policy, fleet, sync, metrics, "             \
+    "controllers, audit, limits, log"
+
 static const struct {
     const char *yaml, *message;
 } FILE_MISTAKES[] = {
     {"[]", "config: want an object, got array"},
-    {"nmae: x",
-     "config: nmae: unknown key: known here are pools, bindings, authentication, init, name, "
-     "host, listen, kubeconfig, store, lease, grants, telemetry, network, policy, fleet, sync, "
-     "metrics, controllers, "
-     "audit, limits, log"},
+    {"nmae: x", "config: nmae: unknown key: " KNOWN},
     {"policy: {verdcit: off}", "config: policy.verdcit: unknown key: known here are podSecurity, "
                                "verdict, verdictTimeout, webhookUrls, labels, annotations, "
                                "tolerations, priceWarnings, cpuNodes, plainResources, "
@@ -280,11 +281,7 @@ static const struct {
     {"policy: {cpuNodes: [tier]}", "config: policy.cpuNodes: \"tier\": want key=value"},
     {"policy: {tolerations: ignore}",
      "config: policy.tolerations: unknown value \"ignore\": want one of drop|refuse"},
-    {"host.qps: 5", "config: host.qps: unknown key: known here are pools, bindings, "
-                    "authentication, init, name, host, "
-                    "listen, kubeconfig, store, lease, grants, telemetry, network, policy, "
-                    "fleet, sync, metrics, "
-                    "controllers, audit, limits, log"},
+    {"host.qps: 5", "config: host.qps: unknown key: " KNOWN},
     {"policy: {verdict: yes}",
      "config: policy.verdict: unknown value \"on\": want one of off|warn|enforce"},
     {"policy: {podSecurity: [a]}", "config: policy.podSecurity: want a string, got array"},

@@ -443,6 +443,7 @@ static void is_counted_on_demand(void **state)
     uv_loop_t loop;
     struct counters_options o = {.loop = &loop,
                                  .clock = &clock,
+                                 .directory = str_c(w->directory),
                                  .location = w->location,
                                  .identity = ledger_identity(w->ledger)};
     struct counters *c = fleet_counters_new(&o);
