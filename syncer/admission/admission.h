@@ -56,7 +56,7 @@ void sync_webhooks_send(struct sync_webhooks *w, const struct vapi_webhook *q, v
 /* Answers what is under way. False: there is nothing to close; closed() is not called. */
 bool sync_webhooks_close(struct sync_webhooks *w, void (*closed)(void *ctx), void *ctx);
 struct sync_webhooks *sync_webhooks_free(struct sync_webhooks *w); /* takes NULL */
-/* Of a configuration of webhooks: may its URLs be called? What old has stays. */
+/* Of a configuration of webhooks, or a CRD: may its URLs be called? What old has stays. */
 int sync_webhooks_check(struct syncer *s, struct arena *a, const struct resource *r,
                         const cJSON *object, const cJSON *old, struct err *err) MUST_CHECK;
 /* What a listed name may resolve to: none of this machine, its link, or a cloud's metadata. */

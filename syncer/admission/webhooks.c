@@ -218,28 +218,58 @@ static bool has_url(const cJSON *webhooks, struct str url)
     return false;
 }
 
-int sync_webhooks_check(struct syncer *s, struct arena *a, const struct resource *r,
-                        const cJSON *object, const cJSON *old, struct err *err)
+struct written {
+    struct syncer *syncer;
+    struct arena *arena;
+    const struct resource *r;
+    const cJSON *object, *old;
+};
+
+static int check_url(const struct written *w, struct str path, struct str url, struct err *err)
 {
-    const cJSON *webhooks = json_get(object, "webhooks");
     struct config_webhook_url parsed;
+
+    if (!url.n || config_webhook_url_allowed(w->syncer->config, url, &parsed))
+        return 0;
+    return err_forbidden(
+        err, w->r->group, w->r->plural, json_str_at(w->object, "metadata.name"), "%.*s",
+        STR_F(arena_printf(w->arena, "%.*s.url: " NOT_LISTED, STR_F(path), STR_F(url))));
+}
+
+static int check_webhooks(const struct written *w, struct err *err)
+{
     size_t i = 0;
 
-    if (!str_eqc(r->group, "admissionregistration.k8s.io"))
-        return 0;
-    json_each(hook, webhooks)
+    json_each(hook, json_get(w->object, "webhooks"))
     {
         struct str url = json_str_at(hook, "clientConfig.url");
 
-        if (url.n && !has_url(json_get(old, "webhooks"), url) &&
-            !config_webhook_url_allowed(s->config, url, &parsed))
-            return err_forbidden(
-                err, r->group, r->plural, json_str_at(object, "metadata.name"), "%.*s",
-                STR_F(
-                    arena_printf(a, "webhooks[%zu].clientConfig.url: " NOT_LISTED, i, STR_F(url))));
+        if (!has_url(json_get(w->old, "webhooks"), url) &&
+            check_url(w, arena_printf(w->arena, "webhooks[%zu].clientConfig", i), url, err))
+            return -1;
         i++;
     }
     return 0;
+}
+
+static int check_conversion(const struct written *w, struct err *err)
+{
+    static const char at[] = "spec.conversion.webhook.clientConfig";
+    const struct str url = json_str_at(json_path(w->object, at), "url");
+
+    return str_eq(url, json_str_at(json_path(w->old, at), "url"))
+               ? 0
+               : check_url(w, str_c(at), url, err);
+}
+
+int sync_webhooks_check(struct syncer *s, struct arena *a, const struct resource *r,
+                        const cJSON *object, const cJSON *old, struct err *err)
+{
+    const struct written w = {s, a, r, object, old};
+
+    if (str_eqc(r->group, "admissionregistration.k8s.io"))
+        return check_webhooks(&w, err);
+    return str_eqc(r->group, "apiextensions.k8s.io") ? check_conversion(&w, err) : 0;
 }
 
 /* ---- the end ---- */

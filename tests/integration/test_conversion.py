@@ -547,14 +547,15 @@ def test_an_answer_that_is_none_is_refused(mine, mode):
     assert mine.api.get(path("v1", "a"))["spec"]["host"] == "h"
 
 
-def test_a_url_is_not_called(mine):
-    mine.api.post(CRDS, mine.crd("lots", "Lot", url=f"https://127.0.0.1:{mine.port.number}/convert"))
-    eventually(lambda: mine.api.raw("GET", path("v2", plural="lots"))[0] == 200, 60, "the definition")
-    mine.reviews.clear()
-    lot = {"apiVersion": f"{GROUP}/v1", "kind": "Lot", "metadata": {"name": "a"}, "spec": {}}
-    code, _, data = mine.api.raw("POST", path("v1", plural="lots"), lot)
-    assert code == 500 and "clientConfig.url is not called, only services of this virtual cluster are" in (
-        json.loads(data)["message"]) and not mine.reviews
+def test_a_url_that_is_not_listed_is_refused(mine):
+    """A listed one is called: test_webhook_urls.py."""
+    url = f"https://127.0.0.1:{mine.port.number}/convert"
+    code, _, data = mine.api.raw("POST", CRDS, mine.crd("lots", "Lot", url=url))
+    said = f"spec.conversion.webhook.clientConfig.url: {url} is not among the URLs that webhooks of this virtual cluster may be at"
+    assert code == 403 and said in json.loads(data)["message"], data
+    code, _, data = mine.api.raw("PATCH", f"{CRDS}/spots.{GROUP}", {"spec": {"conversion": {"webhook": {"clientConfig": {
+        "service": None, "url": url}}}}}, content_type="application/merge-patch+json")
+    assert code == 403 and said in json.loads(data)["message"], data
 
 
 def test_beta_reviews_are_sent_where_they_come_first(mine):

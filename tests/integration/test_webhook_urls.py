@@ -28,8 +28,8 @@ def own_address():
 def server(workdir):
     pki, port = Pki(os.path.join(workdir, "urls")), Port()
     s = WebhookServer(pki.issue("urls", "/CN=urls", ("127.0.0.1", "localhost")), "127.0.0.1", port.number,
-                      lambda handler, path, review: LABEL)
-    s.url, s.pki = f"https://127.0.0.1:{port.number}", pki
+                      lambda handler, path, review: s.reply(path, review))
+    s.url, s.pki, s.reply = f"https://127.0.0.1:{port.number}", pki, lambda path, review: LABEL
     yield s
     s.stop()
 
@@ -77,6 +77,32 @@ def test_other_urls_are_refused_when_they_are_written(vc, server):
     assert code == 403, data
     vc.api.patch(f"{HOOKS}/c", {"metadata": {"labels": {"a": "b"}}})
     assert not server.seen
+
+
+def definition(server, url):
+    def version(name):
+        return {"name": name, "served": True, "storage": name == "v2", "schema": {"openAPIV3Schema": {
+            "type": "object", "x-kubernetes-preserve-unknown-fields": True}}}
+
+    return {"metadata": {"name": "lots.urls.dev"}, "spec": {
+        "group": "urls.dev", "scope": "Namespaced", "names": {"plural": "lots", "kind": "Lot"}, "versions": [version("v1"), version("v2")],
+        "conversion": {"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": {
+            "url": url, "caBundle": ca_bundle(server.pki)}}}}}
+
+
+def test_a_listed_url_converts(vc, server):
+    """The webhook of a CRD's versions is bound by the same list (an unlisted URL: test_conversion.py)."""
+    def convert(path, review):
+        request = review["request"]
+        return {"result": {"status": "Success"}, "convertedObjects": [
+            {**o, "apiVersion": request["desiredAPIVersion"], "by": path} for o in request["objects"]]}
+
+    server.reply = convert
+    vc.api.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition(server, f"{server.url}/in/turn"))
+    lots = "/apis/urls.dev/{}/namespaces/urls/lots".format
+    eventually(lambda: vc.api.raw("GET", lots("v2"))[0] == 200, 30, "the definition")
+    vc.api.post(lots("v2"), {"apiVersion": "urls.dev/v2", "kind": "Lot", "metadata": {"name": "a"}})
+    assert vc.api.get(lots("v1") + "/a")["by"].startswith("/in/turn")
 
 
 def test_a_name_cannot_lead_to_this_machine(vc, server, tenant):
