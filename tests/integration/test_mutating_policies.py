@@ -266,14 +266,15 @@ def test_identity_is_not_a_policys(pair):
     assert here.raw("POST", f"{NS}/configmaps", {"metadata": {"name": "x"}})[0] == 201
 
 
-def test_bodies_of_another_kind_are_left_alone(pair):
-    """A policy about everything changes neither a Scale nor a Binding, and above all not what they are about."""
+def test_what_a_scale_or_binding_is_about_is_left_alone(pair):
+    """A policy about everything changes the Scale or the Binding of a request, not what they are about."""
     here = pair[0]
     at = "/apis/apps/v1/namespaces/map/deployments"
     here.post(at, {"metadata": {"name": "wide"}, "spec": {**deployment("none")["spec"], "replicas": 0}})
     here.post(f"{NS}/pods", {"metadata": {"name": "bound"}, "spec": {**pod("none")["spec"], "schedulerName": "own"}})
     spec = here.get(f"{NS}/pods/bound")["spec"]
-    install((here,), policy("wide", [apply(LABEL)], rules(["*/*"], ["*"], ["*"], ["*"])), binding("wide", matchResources={}))
+    install((here,), policy("wide", [patch('[JSONPatch{op: "add", path: "/metadata/annotations", value: {"wide": "yes"}}]')],
+                            rules(["*/*"], ["*"], ["*"], ["*"])), binding("wide", matchResources={}))
     code, _, data = here.raw("PUT", f"{at}/wide/scale", {"metadata": {"name": "wide"}, "spec": {"replicas": 2}})
     assert code == 200 and json.loads(data)["kind"] == "Scale", data
     assert here.get(f"{at}/wide")["spec"]["replicas"] == 2
