@@ -38,8 +38,10 @@ void note_put(struct map *m, struct str key, uint64_t value)
         map_put(m, &n->entry, str_c(n->key));
     }
     n->recorded = n->recorded && n->value == value;
-    n->value = value;
     n->at_us = WORLD->moment.now_us;
+    if (n->value != value || !n->since_us)
+        n->since_us = n->at_us;
+    n->value = value;
 }
 
 void note_drop(struct map *m, struct str key)
@@ -108,14 +110,27 @@ static void knows_put(struct world *w, struct map *m, struct str uid)
     arena_free(a);
 }
 
-bool judge_knows(struct world *w, struct map *m, struct str uid)
+static const struct note *known(struct world *w, struct map *m, struct str uid)
 {
     struct arena *a = arena_new(0);
     const struct note *n =
         note_get(m, arena_printf(a, "%u/%.*s", wires_sender(w->wires), STR_F(uid)));
 
     arena_free(a);
-    return n && n->value == judge_age(w);
+    return n && n->value == judge_age(w) ? n : NULL;
+}
+
+bool judge_knows(struct world *w, struct map *m, struct str uid)
+{
+    return known(w, m, uid) != NULL;
+}
+
+/* Did the sender know it when it sent what is executed? */
+static bool knew(struct world *w, struct map *m, struct str uid)
+{
+    const struct note *n = known(w, m, uid);
+
+    return n && n->since_us <= wires_sent_us(w->wires);
 }
 
 static struct life *sender_of(struct world *w)
@@ -219,7 +234,7 @@ static void judge_created(struct world *w, const char *plural, const cJSON *afte
         note_put(&judge_notes(w)->late, uid, judge_age(w));
         return;
     }
-    if (judge_knows(w, &judge_notes(w)->told, uid) && !wires_is_late(w->wires))
+    if (knew(w, &judge_notes(w)->told, uid))
         world_fail("the pod of virtual uid %.*s is created a second time", STR_F(uid));
     judge_gpus(w, after);
 }

@@ -12,8 +12,8 @@ struct note {
     struct map_entry entry;
     char *key;
     uint64_t value;
-    int64_t at_us;
-    bool recorded; /* it outlived the process that received it */
+    int64_t since_us, at_us; /* when the value was noted first, and last */
+    bool recorded;           /* it outlived the process that received it */
 };
 
 /* What a watcher over all restarts of a process saw. */

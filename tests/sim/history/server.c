@@ -308,7 +308,7 @@ void server_execute(struct request *q)
 
     read_path(q, a, &t);
     q->wires->sender = q->sender;
-    q->wires->late = q->is_late || (!q->wire && !q->answered);
+    q->wires->sent_us = q->sent_us;
     q->wires->earlier = q->age != q->wires->age;
     if (strstr(q->query, "watch=1"))
         do_watch(&t);

@@ -222,6 +222,7 @@ static struct request *request_new(struct wires *w, const struct wire_request *f
     q->wires = w;
     q->refs = 1;
     q->age = w->age;
+    q->sent_us = w->o.moment->now_us;
     q->metadata_only = from->accept && strstr(from->accept, "PartialObjectMetadata");
     snprintf(q->method, sizeof(q->method), "%s", from->method);
     q->path = mem_strdup(str_sub(from->path, 0, mark));
@@ -391,9 +392,9 @@ struct wire_faults *wires_faults(struct wires *w)
     return &w->faults;
 }
 
-bool wires_is_late(const struct wires *w)
+int64_t wires_sent_us(const struct wires *w)
 {
-    return w->late;
+    return w->sent_us;
 }
 
 unsigned wires_sender(const struct wires *w)

@@ -62,8 +62,8 @@ struct wires_options {
 struct wires *wires_new(const struct wires_options *o);
 struct wire_faults *wires_faults(struct wires *w);
 const unsigned *wires_counts(const struct wires *w);
-/* Was the request that is being judged sent long ago? Its sender may have learned since. */
-bool wires_is_late(const struct wires *w);
+/* When the request that is being judged was sent: its sender may have learned since. */
+int64_t wires_sent_us(const struct wires *w);
 /* The store or the host was put back: what is on its way was sent before. */
 void wires_next_age(struct wires *w);
 bool wires_is_of_earlier_age(const struct wires *w);

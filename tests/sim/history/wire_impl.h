@@ -17,6 +17,7 @@ struct request {
     bool metadata_only; /* the client accepts PartialObjectMetadata */
     unsigned sender;
     unsigned age; /* of the world, when it was sent */
+    int64_t sent_us;
     char status_text[256];
 };
 
@@ -61,7 +62,8 @@ struct wires {
     struct pages *pages;
     unsigned n_pages;
     unsigned age, sender;
-    bool late, earlier; /* the request that is executed: sent long ago, in another age */
+    bool earlier;    /* the request that is executed was sent in another age */
+    int64_t sent_us; /* when that was */
 };
 
 void server_execute(struct request *q);
