@@ -42,8 +42,7 @@ static void check_service_path(struct field_errors *e, const struct field_path *
 
 /* Upstream mixes name and namespace up: the one that is missing is reported under the other's name.
  */
-void client_config_check_service(struct field_errors *e, const struct field_path *p,
-                                 const cJSON *service)
+static void check_service(struct field_errors *e, const struct field_path *p, const cJSON *service)
 {
     int64_t port = json_i64_at(service, "port", 0);
     const cJSON *path = json_get(service, "path");
@@ -110,7 +109,7 @@ static bool check_url_parts(struct field_errors *e, const struct field_path *p, 
     return !why;
 }
 
-void client_config_check_url(struct field_errors *e, const struct field_path *p, struct str url)
+static void check_url(struct field_errors *e, const struct field_path *p, struct str url)
 {
     struct str rest, fragment = url, plain = str_cut(&fragment, '#'), query = plain;
     struct str scheme = url_scheme(str_cut(&query, '?'), &rest), host = STR(""), user = STR_NULL;
@@ -216,4 +215,15 @@ void client_config_check_ca(struct field_errors *e, const struct field_path *p, 
     why = bundle_problem(e->arena, pem);
     if (why)
         field_invalid(e, p, bundle, why);
+}
+
+void client_config_check_server(struct field_errors *e, const struct field_path *p,
+                                const cJSON *url, const cJSON *service)
+{
+    if (!url == !service)
+        field_required(e, p, "exactly one of url or service is required");
+    else if (url)
+        check_url(e, FIELD(p, "url"), json_str(url));
+    else
+        check_service(e, FIELD(p, "service"), service);
 }

@@ -7,11 +7,10 @@
 
 #include <sublet/field.h>
 
-/* url: an https URL of a host, without user, query and fragment. */
-void client_config_check_url(struct field_errors *e, const struct field_path *p, struct str url);
-/* name, namespace, port and path. */
-void client_config_check_service(struct field_errors *e, const struct field_path *p,
-                                 const cJSON *service);
+/* Exactly one of the two is there (the other NULL): url, an https URL of a host, without user,
+ * query and fragment, or service, with name, namespace, port and path. */
+void client_config_check_server(struct field_errors *e, const struct field_path *p,
+                                const cJSON *url, const cJSON *service);
 /* caBundle, in base64: empty, or with a certificate in it. */
 void client_config_check_ca(struct field_errors *e, const struct field_path *p,
                             const cJSON *bundle);

@@ -27,6 +27,8 @@ bool crd_default_written(const struct crd_version *v, struct arena *a, cJSON *ob
 /* True when reads must go through crd_prune/crd_default: the schema has defaults, or it changed
  * since the CRD was created, so that objects may hold unknown fields. */
 bool crd_defaults_on_read(const struct crd_version *v);
+/* What is stored in v, before a webhook converts it: pruned, with defaults. */
+void crd_from_own(const struct crd_version *v, struct arena *a, cJSON *object);
 /* An object as stored: the stored version's schema prunes and defaults it, v's, if it is another,
  * only prunes. The inverse sets no defaults. The caller sets apiVersion. */
 void crd_from_stored(const struct crd_version *v, struct arena *a, cJSON *object);

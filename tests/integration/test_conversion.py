@@ -7,7 +7,6 @@ import copy
 import json
 import os
 import re
-import threading
 import time
 
 import pytest
@@ -15,7 +14,7 @@ import pytest
 from testenv import Api, eventually
 from testenv.pki import Pki
 from testenv.process import Port
-from testenv.webhook import WebhookServer, address, ca_bundle
+from testenv.webhook import WebhookServer, address, ca_bundle, release  # noqa: F401 - release is a fixture
 
 NS = "converted"
 GROUP = "conv.example.com"
@@ -183,13 +182,6 @@ class Side:
     def clear(self):
         for o in self.api.get(path("v2"))["items"]:
             self.api.delete(path("v2", o["metadata"]["name"]))
-
-
-@pytest.fixture(scope="module")
-def release():
-    e = threading.Event()
-    yield e
-    e.set()
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import re
-import threading
 import time
 
 import pytest
@@ -14,7 +13,7 @@ import pytest
 from testenv import Api, eventually
 from testenv.pki import Pki
 from testenv.process import Port
-from testenv.webhook import PLUGIN, WebhookServer, address, ca_bundle, patch, rule
+from testenv.webhook import PLUGIN, WebhookServer, address, ca_bundle, patch, release, rule  # noqa: F401 - release is a fixture
 
 NS = "reviewed"
 MAPS = f"/api/v1/namespaces/{NS}/configmaps"
@@ -117,13 +116,6 @@ class Hooks:
     def known(self, kind):
         eventually(self.is_known, 30, f"the {kind} configuration")
         self.server.seen.clear()
-
-
-@pytest.fixture(scope="module")
-def release():
-    e = threading.Event()
-    yield e
-    e.set()
 
 
 @pytest.fixture

@@ -9,6 +9,8 @@ import ssl
 import subprocess
 import threading
 
+import pytest
+
 PLUGIN = "/apis/admissionregistration.k8s.io/v1"
 
 
@@ -19,6 +21,14 @@ def address(ip):
         yield
     finally:
         subprocess.run(["ip", "addr", "del", f"{ip}/32", "dev", "lo"], check=True)
+
+
+@pytest.fixture(scope="module")
+def release():
+    """Ends the wait of servers that hang, at the end of the module at the latest."""
+    e = threading.Event()
+    yield e
+    e.set()
 
 
 class WebhookServer:

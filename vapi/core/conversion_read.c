@@ -44,10 +44,8 @@ static cJSON *stored_tree(struct conversion_read *x, struct arena *a, const stru
     const struct crd_version *v = conversion_schema(x->api, x->r, conversion_carried(x->r, o));
     cJSON *tree = vapi_tree(a, o);
 
-    if (v) {
-        crd_prune(v, a, tree, NULL);
-        crd_default(v, a, tree);
-    }
+    if (v)
+        crd_from_own(v, a, tree);
     return tree;
 }
 

@@ -64,12 +64,7 @@ static void check_client(struct field_errors *e, const struct field_path *p, con
 {
     const cJSON *url = json_get(client, "url"), *service = json_get(client, "service");
 
-    if (!url == !service)
-        field_required(e, p, "exactly one of url or service is required");
-    else if (url)
-        client_config_check_url(e, FIELD(p, "url"), json_str(url));
-    else
-        client_config_check_service(e, FIELD(p, "service"), service);
+    client_config_check_server(e, p, url, service);
     if (!may_keep_bundle(e->arena, old))
         client_config_check_ca(e, FIELD(p, "caBundle"), json_get(client, "caBundle"));
 }

@@ -275,12 +275,15 @@ bool crd_default_written(const struct crd_version *v, struct arena *a, cJSON *ob
 
 /* Source: apiextensions-apiserver's codec, which decodes by the version an object carries and only
  * coerces what it converts (pkg/apiserver/customresource_handler.go). */
+void crd_from_own(const struct crd_version *v, struct arena *a, cJSON *object)
+{
+    crd_prune(v, a, object, NULL);
+    crd_default(v, a, object);
+}
+
 void crd_from_stored(const struct crd_version *v, struct arena *a, cJSON *object)
 {
-    const struct crd_version *stored = v->stored ? v->stored : v;
-
-    crd_prune(stored, a, object, NULL);
-    crd_default(stored, a, object);
+    crd_from_own(v->stored ? v->stored : v, a, object);
     if (v->stored)
         crd_prune(v, a, object, NULL);
 }

@@ -310,6 +310,13 @@ bool crd_default_written(const struct crd_version *v, struct arena *a, cJSON *ob
     return true;
 }
 
+void crd_from_own(const struct crd_version *v, struct arena *a, cJSON *object)
+{
+    (void)v;
+    (void)a;
+    (void)object;
+}
+
 void crd_from_stored(const struct crd_version *v, struct arena *a, cJSON *object)
 {
     (void)v;

@@ -84,10 +84,8 @@ cJSON *converted_again(struct call *c, const cJSON *stored)
     const struct crd_version *v = conversion_schema(c->api, r, r->storage_version);
     cJSON *tree = json_copy(c->arena, stored);
 
-    if (v) {
-        crd_prune(v, c->arena, tree, NULL);
-        crd_default(v, c->arena, tree);
-    }
+    if (v)
+        crd_from_own(v, c->arena, tree);
     return tree;
 }
 

@@ -33,12 +33,7 @@ static void check_client(struct field_errors *e, const struct field_path *p, con
 {
     const cJSON *url = kinds_given(config, "url"), *service = kinds_given(config, "service");
 
-    if (!url == !service)
-        field_required(e, p, "exactly one of url or service is required");
-    else if (url)
-        client_config_check_url(e, FIELD(p, "url"), json_str(url));
-    else
-        client_config_check_service(e, FIELD(p, "service"), service);
+    client_config_check_server(e, p, url, service);
 }
 
 /* ---- webhooks ---- */
