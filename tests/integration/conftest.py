@@ -7,10 +7,6 @@ from testenv.fixtures import *  # noqa: F401,F403 - fixtures and hooks are found
 HOSTS = {"real": "real_host", "embedded": "embedded_host"}
 
 
-def pytest_configure(config):
-    config.addinivalue_line("markers", "both_hosts: runs on a real host, and on `sublet host`")
-
-
 def pytest_generate_tests(metafunc):
     if metafunc.definition.get_closest_marker("both_hosts"):
         metafunc.parametrize("host_kind", list(HOSTS), indirect=True)

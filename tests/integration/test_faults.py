@@ -127,12 +127,13 @@ def host_uids(vc):
 
 def test_a_log_that_is_lost(tenant, pools, embedded_host):
     """Whoever copies the file alone, or loses the log with the disk: it is reported, what the host has stays, and
-    the tenant goes on."""
+    the tenant goes on, once the Lease of the process that the lost log knew of has expired."""
     vc = tenant("logless", config=pools, on=embedded_host)
     eventually(lambda: vc.api.get("/api/v1/namespaces/default/serviceaccounts/default"), 60, "the service account")
 
     def create(name):
-        vc.api.post(POD, {"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "busybox:1"}]}})
+        pod = {"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "busybox:1"}]}}
+        eventually(lambda: vc.api.post(POD, pod), 60, f"{name} to be created")
         eventually(lambda: host_uids(vc)[name], 60, f"{name} on the host", also=(KeyError,))
     create("old")
     vc.restart()  # what is folded, and what only the log has
