@@ -387,6 +387,81 @@ static void another_writer_or_another_past_end_it(void **state)
     }
 }
 
+static void fill_disk(struct scene *s)
+{
+    by_hand(s, "CREATE FUNCTION full() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE"
+               " EXCEPTION 'no space left on device' USING ERRCODE = '53100'; END $$;"
+               "CREATE TRIGGER full_disk BEFORE INSERT ON capacity EXECUTE FUNCTION full()");
+}
+
+/* The server refuses all, until no more can wait; then the end waits until what does is written. */
+static void fill_up(struct scene *s)
+{
+    struct ledger_waiting w;
+
+    s->most_bytes = 20000;
+    start(s);
+    UNTIL(s, s->opened);
+    turns(s, 2);
+    flush(s);
+    fill_disk(s);
+    while (!turn(s))
+        ;
+    assert_ptr_equal(s->err.kind, &ERR_TOO_LARGE);
+    err_clear(&s->err);
+    ledger_waiting(s->ledger, &w);
+    assert_true(w.full && w.rows > 20);
+    s->flushed = false;
+    ledger_flush(s->ledger, INT64_MAX, on_flushed, s);
+    UNTIL(s, ledger_trouble(s->ledger).n);
+    assert_false(s->flushed || s->failed);
+}
+
+static void what_waits_when_full_is_written_at_the_end(void **state)
+{
+    struct scene *s = *state;
+    struct ledger_waiting w;
+
+    fill_up(s);
+    by_hand(s, "DROP TRIGGER full_disk ON capacity");
+    UNTIL(s, s->flushed);
+    ledger_waiting(s->ledger, &w);
+    assert_true(w.full && !w.rows && !w.transactions && !w.bytes);
+    check_rows(s);
+    assert_int_equal(turn(s), -1); /* it stays full: the process ends */
+    assert_ptr_equal(s->err.kind, &ERR_TOO_LARGE);
+    err_clear(&s->err);
+    end(s);
+    start(s);
+    UNTIL(s, s->opened);
+    assert_true(s->n_holds >= s->n - 1);
+}
+
+/* What waits can never be written: the end waits no longer. */
+static void another_writer_ends_one_that_is_full(void **state)
+{
+    struct scene *s = *state;
+
+    fill_up(s);
+    by_hand(s, "UPDATE meta SET value = 1 WHERE key = 'writer'");
+    UNTIL(s, s->failed && s->flushed);
+    assert_str(s->why, "another process wrote the ledger meanwhile");
+}
+
+static void a_lost_lease_ends_one_that_is_full(void **state)
+{
+    struct scene *s = *state;
+
+    fill_up(s);
+    ledger_drop(s->ledger);
+    assert_true(s->flushed);
+    by_hand(s, "DROP TRIGGER full_disk ON capacity");
+    end(s);
+    start(s);
+    UNTIL(s, s->opened);
+    assert_int_equal(s->n_holds, 2); /* nothing is written after it */
+}
+
 /* As of a disk that is full, or rights that were taken away: it is tried until it goes. */
 static void what_the_server_refuses_for_a_while(void **state)
 {
@@ -394,9 +469,7 @@ static void what_the_server_refuses_for_a_while(void **state)
 
     start(s);
     UNTIL(s, s->opened);
-    by_hand(s, "CREATE FUNCTION full() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE"
-               " EXCEPTION 'no space left on device' USING ERRCODE = '53100'; END $$;"
-               "CREATE TRIGGER full_disk BEFORE INSERT ON capacity EXECUTE FUNCTION full()");
+    fill_disk(s);
     turns(s, 3);
     UNTIL(s, ledger_trouble(s->ledger).n);
     assert_str(ledger_trouble(s->ledger), "PostgreSQL: no space left on device");
@@ -498,6 +571,9 @@ int main(void)
         TEST(a_server_that_hangs),
         TEST(a_connection_that_is_cut_off),
         TEST(what_waits_is_bounded),
+        TEST(what_waits_when_full_is_written_at_the_end),
+        TEST(another_writer_ends_one_that_is_full),
+        TEST(a_lost_lease_ends_one_that_is_full),
         TEST(there_is_one_writer),
         TEST(another_writer_or_another_past_end_it),
         TEST(what_the_server_refuses_for_a_while),
