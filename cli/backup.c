@@ -73,10 +73,15 @@ static int pump(struct backup *b, int from, int to)
     return 0;
 }
 
-/* Copies a file to a temporary one and renames it when it is complete. */
+static const char *partial_of(struct backup *b, const char *to)
+{
+    return arena_printf(b->arena, "%s.partial", to).p;
+}
+
+/* Copies a file to a temporary one and renames it when it is complete; else that one stays. */
 static int copy_file(struct backup *b, int from, const char *to)
 {
-    const char *partial = arena_printf(b->arena, "%s.partial", to).p;
+    const char *partial = partial_of(b, to);
     int fd = open(partial, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     int result;
 
@@ -88,10 +93,8 @@ static int copy_file(struct backup *b, int from, const char *to)
     close(fd);
     if (!result && rename(partial, to))
         result = fail(b, "rename", partial);
-    if (result) {
-        unlink(partial);
+    if (result)
         return result;
-    }
     if (store_sync_dir_of(to, &b->err))
         return err_set(&b->err, b->err.kind, "cannot write %.*s", STR_F(b->err.message));
     return 0;
@@ -100,10 +103,13 @@ static int copy_file(struct backup *b, int from, const char *to)
 static int give_copy(struct backup *b)
 {
     int fd = open(b->copy, O_RDONLY | O_CLOEXEC), result;
+    bool to_file = strcmp(b->file, "-") != 0;
 
     if (fd < 0)
         return fail(b, "open", b->copy);
-    result = strcmp(b->file, "-") ? copy_file(b, fd, b->file) : pump(b, fd, STDOUT_FILENO);
+    result = to_file ? copy_file(b, fd, b->file) : pump(b, fd, STDOUT_FILENO);
+    if (result && to_file)
+        unlink(partial_of(b, b->file));
     close(fd);
     return result;
 }
@@ -262,17 +268,29 @@ int cmd_backup(int argc, char **argv)
     return finish(&b, result);
 }
 
-/* A backup from a pipe is written to a file first: it must be complete before it is used. */
+/* A backup from a pipe is written to a file first: it must be complete before it is used. Of one
+ * that cannot be read or written an empty file stays in a directory that was there before: no start
+ * begins an empty cluster there. */
 static int take_input(struct backup *b)
 {
     const char *path = arena_printf(b->arena, "%s/" STORE_RESTORE_INPUT, b->directory).p;
+    bool made;
 
     if (strcmp(b->file, "-"))
         return 0;
-    if (mkdir(b->directory, 0700) && errno != EEXIST)
+    made = !mkdir(b->directory, 0700);
+    if (!made && errno != EEXIST)
         return fail(b, "make", b->directory);
     b->file = path;
-    return copy_file(b, STDIN_FILENO, path);
+    if (!copy_file(b, STDIN_FILENO, path))
+        return 0;
+    if (made) {
+        unlink(partial_of(b, path));
+        rmdir(b->directory);
+    } else if (truncate(partial_of(b, path), 0)) {
+        unlink(partial_of(b, path)); /* it must not fill the disk */
+    }
+    return -1;
 }
 
 /* --- the plan --- */

@@ -16,9 +16,11 @@ from testenv import binaries, eventually
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
-def sublet(command, data_dir, *args, stdin=None, env=None):
+def sublet(command, data_dir, *args, stdin=None, source=None, env=None):
+    """stdin: what is written to it; source: a descriptor instead."""
+    given = {"input": stdin} if source is None else {"stdin": source}
     return subprocess.run([binaries.sublet(), command, "--data-dir", str(data_dir), *map(str, args)],
-                          input=stdin, capture_output=True, check=False, env={**os.environ, **(env or {})})
+                          capture_output=True, check=False, env={**os.environ, **(env or {})}, **given)
 
 
 def names(vc):
@@ -100,6 +102,17 @@ def test_what_is_refused(vc, tmp_path):
         assert set(os.listdir(target)) == {"lock", "state.db.restored"}
         r = sublet("serve", target, "--name", "research")
         assert r.returncode == 1 and b"did not finish: run `sublet restore` again" in r.stderr, r.stderr
+    # An input that cannot be read: a volume that was there stays marked, of another directory nothing is left.
+    unreadable = os.open(tmp_path, os.O_RDONLY)
+    (tmp_path / "volume").mkdir()
+    for target in (tmp_path / "volume", tmp_path / "made"):
+        r = sublet("restore", target, source=unreadable)
+        assert r.returncode == 1 and b"cannot read the backup" in r.stderr, r.stderr
+    os.close(unreadable)
+    assert os.listdir(tmp_path / "volume") == ["restore.db.partial"] and not (tmp_path / "made").exists()
+    r = sublet("serve", tmp_path / "volume", "--name", "research")
+    assert r.returncode == 1 and b"did not finish: run `sublet restore` again" in r.stderr, r.stderr
+    assert sublet("restore", tmp_path / "volume", stdin=copy.read_bytes()).returncode == 0
     vc.stop()
     r = sublet("restore", vc.store, "--input", copy)
     assert r.returncode == 1 and b"exists already" in r.stderr
