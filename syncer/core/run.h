@@ -118,6 +118,11 @@ bool sync_finish_gone(struct sync_run *run, int64_t grace_s);
 enum sync_settlement sync_run_settle(struct sync_run *run);
 /* Handles a host object that is not this virtual object's. True: it did, and the run is over. */
 bool sync_settle_owner(struct sync_run *run);
+/* --- unlisted.c: host objects on record that no list has --- */
+/* No list has the host object on record, and no event said that its deletion was requested. Reads
+ * it by its name: deleted(), or it only lacks the labels that lists select by, which are set
+ * again. */
+void sync_unlisted(struct sync_run *run, void (*deleted)(struct sync_run *run));
 /* The record's host object was of another life: prepares to create it again, with an Event. */
 void sync_recreate(struct sync_run *run);
 /* Has the virtual object a version that is not committed yet? */

@@ -168,12 +168,15 @@ static bool update_up(struct sync_run *run)
     return true;
 }
 
+static bool is_lost(const struct sync_run *run)
+{
+    return str_eqc(json_str_at(run->virtual_, "status.phase"), "Lost");
+}
+
 static void lost(struct sync_run *run)
 {
     cJSON *status = json_ensure_object(run->arena, run->virtual_, "status");
 
-    if (str_eqc(json_str(json_get(status, "phase")), "Lost"))
-        return;
     json_set_str(run->arena, status, "phase", STR("Lost"));
     reconcile_update_status(run->reconcile, claims(run), run->virtual_);
     reconcile_event(run->reconcile, run->virtual_, "Warning", "ClaimLost",
@@ -236,8 +239,9 @@ static void create(struct sync_run *run, struct err *err)
     if (run->mapping.host_uid.n && str_eq(run->mapping.uid, run->uid)) {
         switch (sync_life_absence(run->syncer, SYNC_CLAIMS, &run->mapping)) {
         case ABSENCE_PROVEN:
-            lost(run); /* not created again: an empty volume would hide the loss */
-            return;
+            if (!is_lost(run))
+                sync_unlisted(run, lost);
+            return; /* not created again: an empty volume would hide the loss */
         case ABSENCE_OPEN:
             return;
         case ABSENCE_OF_ANOTHER_LIFE:

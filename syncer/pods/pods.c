@@ -90,7 +90,10 @@ static void pod_missing(struct sync_run *run)
 {
     switch (sync_life_absence(run->syncer, SYNC_PODS, &run->mapping)) {
     case ABSENCE_PROVEN:
-        pod_lost(run);
+        if (sync_last_was_deleted(run))
+            pod_lost(run);
+        else
+            sync_unlisted(run, pod_lost);
         break;
     case ABSENCE_OF_ANOTHER_LIFE:
         pod_again(run);

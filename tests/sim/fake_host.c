@@ -379,7 +379,7 @@ static void feed(struct fake_host *h, struct wire *w)
     while (!w->dead && w->position < h->n_events) {
         const struct event e = h->events[w->position++];
 
-        if (!strcmp(e.plural, w->plural) && (!w->labelled || e.ours))
+        if (!strcmp(e.plural, w->plural) && (w->labelled ? e.ours : !e.selected))
             send_event(w, &e);
     }
 }

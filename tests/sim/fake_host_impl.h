@@ -20,6 +20,7 @@ struct event {
     struct str bytes;
     uint64_t revision;
     bool ours;
+    bool selected; /* only for watches with a selector */
 };
 
 struct created {

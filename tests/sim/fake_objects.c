@@ -67,11 +67,25 @@ static struct str stamp(struct fake_host *h, struct arena *a, cJSON *tree)
     return bytes;
 }
 
+/* Watches with a selector that it matches no more see it deleted, as it was before, at the revision
+ * of the change (apiserver/pkg/storage/cacher). */
+static void record_left(struct fake_host *h, struct arena *a, const char *plural, struct str before)
+{
+    cJSON *tree = fake_parse(a, before);
+
+    json_set_str(a, json_get(tree, "metadata"), "resourceVersion",
+                 arena_printf(a, "%llu", (unsigned long long)h->revision));
+    record(h, "DELETED", plural, json_text(a, tree), true);
+    h->events[h->n_events - 1].selected = true;
+}
+
 void fake_store(struct fake_host *h, struct arena *a, const char *plural, cJSON *tree)
 {
     const char *name = arena_cstr(a, json_str_at(tree, "metadata.name"));
     struct object **at = fake_find(h, plural, name), *o = *at;
     const char *type = o ? "MODIFIED" : "ADDED";
+    struct str before;
+    bool left;
 
     if (!o) {
         o = NEW(struct object);
@@ -79,10 +93,14 @@ void fake_store(struct fake_host *h, struct arena *a, const char *plural, cJSON 
         o->name = mem_strdup(str_c(name));
         *at = o;
     }
-    mem_free(o->bytes.p);
+    left = o->bytes.n && fake_is_ours(fake_parse(a, o->bytes)) && !fake_is_ours(tree);
+    before = o->bytes;
     o->bytes = stamp(h, a, tree);
     o->revision = h->revision;
     record(h, type, plural, o->bytes, fake_is_ours(tree));
+    if (left)
+        record_left(h, a, plural, before);
+    mem_free(before.p);
 }
 
 static void object_free(struct object *o)

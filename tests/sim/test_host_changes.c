@@ -666,6 +666,213 @@ static void test_a_deleted_pod_is_not_remembered_for_ever(void **state)
     sim_free(s);
 }
 
+/* --- labels that lists select by --- */
+
+#define UNLABELLED "{\"metadata\":{\"labels\":{\"sublet.dev/cluster\":null}}}"
+#define UNMARKED                                                                                   \
+    "{\"metadata\":{\"labels\":{\"sublet.dev/cluster\":null,\"sublet.dev/namespace\":null},"       \
+    "\"annotations\":{\"sublet.dev/uid\":null}}}"
+
+/* That which is made for default/a: by its name, since it may have no marks. */
+static const cJSON *made_for_a(struct sim *s, struct arena *a, const char *plural)
+{
+    char name[64];
+
+    host_name_of(s, "a", name);
+    json_each(o, fake_host_list(s->host, a, plural))
+    {
+        if (str_eqc(json_str_at(o, "metadata.name"), name))
+            return o;
+    }
+    return NULL;
+}
+
+static bool is_marked(struct sim *s, const char *plural)
+{
+    struct arena *a = arena_new(0);
+    const cJSON *object = made_for_a(s, a, plural);
+    struct str ns, name, uid;
+    bool is = translate_owner(&s->syncer->tenant, object, &ns, &name, &uid);
+
+    arena_free(a);
+    return is;
+}
+
+static bool pod_is_marked(struct sim *s)
+{
+    return is_marked(s, "pods") && sim_worlds_agree(s);
+}
+
+static bool host_pod_has_gone(struct sim *s)
+{
+    struct arena *a = arena_new(0);
+    bool gone = !made_for_a(s, a, "pods");
+
+    arena_free(a);
+    return gone;
+}
+
+static int64_t charged(struct sim *s)
+{
+    struct arena *a = arena_new(0);
+    struct str uid = json_str_at(sim_get(s, a, "pods", "default", "a"), "metadata.uid");
+    bool is = sync_ledger_charged(s->syncer->ledger, uid).n;
+
+    arena_free(a);
+    return is;
+}
+
+static void assert_runs_as(struct sim *s, const char *virtual_uid, const char *host_uid)
+{
+    struct arena *a = arena_new(0);
+    const cJSON *pod = sim_get(s, a, "pods", "default", "a");
+
+    assert_true(str_eqc(json_str_at(pod, "metadata.uid"), virtual_uid));
+    assert_false(object_is_terminating(pod));
+    assert_true(str_eqc(json_str_at(pod, "status.phase"), "Running"));
+    assert_true(str_eqc(json_str_at(made_for_a(s, a, "pods"), "metadata.uid"), host_uid));
+    assert_int_equal(fake_host_count(s->host, "pods"), 1);
+    assert_true(charged(s));
+    arena_free(a);
+}
+
+static struct sim *sim_with_a_gpu_pod(uint64_t seed, char virtual_uid[64], char host_uid[64])
+{
+    struct sim *s = sim_new_ready(seed, POOLS);
+    struct arena *a = arena_new(0);
+
+    sim_create_pod(s, "a", GPU(1), "");
+    sim_until(s, sim_pods_run, "the pod to run");
+    copy_uid(made_for_a(s, a, "pods"), host_uid);
+    copy_uid(sim_get(s, a, "pods", "default", "a"), virtual_uid);
+    arena_free(a);
+    return s;
+}
+
+static void unlabel(struct sim *s, const char *plural, const char *patch)
+{
+    char name[64];
+
+    host_name_of(s, "a", name);
+    fake_host_patch(s->host, plural, name, patch);
+}
+
+/* ... while no process runs. */
+static void unlabel_meanwhile(struct sim *s, const char *patch)
+{
+    char name[64];
+
+    host_name_of(s, "a", name);
+    sim_close(s);
+    fake_host_patch(s->host, "pods", name, patch);
+    sim_open(s);
+}
+
+/* A client of the host removes the label: the watch reports a deletion, and the next list of a
+ * process that starts lacks the pod. It runs on. */
+static void test_a_pod_without_its_label_is_not_deleted(void **state)
+{
+    static const char *const patches[] = {UNLABELLED, UNMARKED};
+
+    (void)state;
+    for (unsigned i = 0; i < 2 * COUNT(patches); i++) {
+        char virtual_uid[64], host_uid[64];
+        struct sim *s = sim_with_a_gpu_pod(20 + i, virtual_uid, host_uid);
+
+        if (i % 2)
+            unlabel_meanwhile(s, patches[i / 2]);
+        else
+            unlabel(s, "pods", patches[i / 2]);
+        sim_until(s, pod_is_marked, "the labels to be set again");
+        sim_run_ms(s, QUIET_MS);
+        assert_runs_as(s, virtual_uid, host_uid);
+        assert_int_equal(events(s, "SyncError", "labels by which it is found"), 1);
+        sim_delete(s, "pods", "default", "a", 0);
+        sim_until(s, sim_pod_is_gone, "the pod to be gone");
+        sim_until(s, host_pod_has_gone, "the host pod to be gone");
+        sim_until(s, sim_nothing_recorded, "no records");
+        sim_free(s);
+    }
+}
+
+/* The tenant deletes it before the label is back. */
+static void test_a_deleted_pod_without_its_label_leaves_the_host(void **state)
+{
+    char virtual_uid[64], host_uid[64];
+    struct sim *s = sim_with_a_gpu_pod(24, virtual_uid, host_uid);
+
+    (void)state;
+    fake_host_faults(s->host)->slow = "pods";
+    unlabel(s, "pods", UNLABELLED);
+    sim_delete(s, "pods", "default", "a", 0);
+    sim_writes_done(s);
+    fake_host_faults(s->host)->slow = NULL;
+    sim_until(s, sim_pod_is_gone, "the pod to be gone");
+    sim_until(s, host_pod_has_gone, "the host pod to be gone");
+    sim_until(s, sim_nothing_recorded, "no records");
+    sim_free(s);
+}
+
+/* Another one has its name by now: it was deleted, and this one is left alone. */
+static void test_another_pod_of_its_name_is_none_of_ours(void **state)
+{
+    struct sim *s = sim_new_ready(25, NULL);
+    char text[512], name[64];
+
+    (void)state;
+    sim_create_pod(s, "a", "", "");
+    sim_until(s, sim_pods_run, "the pod to run");
+    host_name_of(s, "a", name);
+    sim_close(s);
+    assert_true(fake_host_remove(s->host, "pods", name));
+    snprintf(text, sizeof(text), "{\"metadata\":{\"name\":\"%s\"},\"spec\":{}}", name);
+    fake_host_put(s->host, "pods", text);
+    sim_open(s);
+    sim_until(s, sim_pod_is_gone, "the pod to be gone");
+    sim_run_ms(s, QUIET_MS);
+    assert_false(host_pod_has_gone(s));
+    assert_int_equal(fake_host_trespasses(s->host), 0);
+    sim_free(s);
+}
+
+static bool claim_is_marked(struct sim *s)
+{
+    return is_marked(s, "persistentvolumeclaims");
+}
+
+static bool claim_is_lost(struct sim *s)
+{
+    struct arena *a = arena_new(0);
+    const cJSON *claim = sim_get(s, a, "persistentvolumeclaims", "default", "a");
+    bool is = str_eqc(json_str_at(claim, "status.phase"), "Lost");
+
+    arena_free(a);
+    return is;
+}
+
+static void test_a_claim_without_its_label_is_not_lost(void **state)
+{
+    struct sim *s = sim_new_ready(26, "policy: {storageClasses: [standard]}\n");
+    char name[64];
+
+    (void)state;
+    sim_create(s, "persistentvolumeclaims", "default", CLAIM);
+    sim_until(s, claim_is_1, "the claim on the host");
+    unlabel(s, "persistentvolumeclaims",
+            "{\"spec\":{\"volumeName\":\"pv\"},\"status\":{\"phase\":\"Bound\",\"capacity\":"
+            "{\"storage\":\"1Gi\"}}}");
+    sim_until(s, claim_is_bound, "the claim to be bound");
+    unlabel(s, "persistentvolumeclaims", UNLABELLED);
+    sim_until(s, claim_is_marked, "the labels to be set again");
+    sim_run_ms(s, QUIET_MS);
+    assert_true(claim_is_bound(s));
+    assert_int_equal(events(s, "ClaimLost", ""), 0);
+    host_name_of(s, "a", name);
+    assert_true(fake_host_remove(s->host, "persistentvolumeclaims", name));
+    sim_until(s, claim_is_lost, "the claim to be lost");
+    sim_free(s);
+}
+
 /* --- labels and annotations that the host writes --- */
 
 #define KEYS_UP                                                                                    \
@@ -775,6 +982,10 @@ int main(void)
         cmocka_unit_test(test_a_pod_of_a_lost_node_is_deleted),
         cmocka_unit_test(test_a_kept_pod_does_not_run_for_ever),
         cmocka_unit_test(test_a_finished_pod_stays_with_the_tenant),
+        cmocka_unit_test(test_a_pod_without_its_label_is_not_deleted),
+        cmocka_unit_test(test_a_deleted_pod_without_its_label_leaves_the_host),
+        cmocka_unit_test(test_another_pod_of_its_name_is_none_of_ours),
+        cmocka_unit_test(test_a_claim_without_its_label_is_not_lost),
         cmocka_unit_test(test_events_of_data_and_accounts),
         cmocka_unit_test(test_an_event_after_the_deletion_is_copied),
         cmocka_unit_test(test_a_deleted_pod_is_not_remembered_for_ever),
