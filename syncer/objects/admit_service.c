@@ -361,12 +361,14 @@ static bool is_predecessor(struct admit *w, const cJSON *host, struct str uid)
            (o ? !str_eq(o->uid, uid) : store_is_absent(store, storage, w->ns, w->name));
 }
 
-/* This very Service's; in quarantine; or of one that the store may have lost without a trace. */
+/* This very Service's; in quarantine; or of one that the store may have lost without a trace. None
+ * of a later epoch: the patch would carry ours, and make it one that is deleted here. */
 static bool may_adopt(struct admit *w, const cJSON *host, struct str uid)
 {
-    return str_eqc(uid, w->uid) ||
-           sync_quarantine_has(w->syncer, SYNC_SERVICES, str_c(w->host_name)) ||
-           (store_is_damaged(w->syncer->store) && sync_life_owns(w->syncer, host));
+    return sync_life_owns(w->syncer, host) &&
+           (str_eqc(uid, w->uid) ||
+            sync_quarantine_has(w->syncer, SYNC_SERVICES, str_c(w->host_name)) ||
+            store_is_damaged(w->syncer->store));
 }
 
 static void replace(struct admit *w, const cJSON *host)
@@ -410,7 +412,10 @@ static void on_got(void *ctx, const struct host_answer *a, const struct err *err
     } else if (may_adopt(w, host, uid)) {
         patch(w, host, a);
     } else {
-        err_set(&w->err, &ERR_UNAVAILABLE, "a Service of that name is being created");
+        err_set(&w->err, &ERR_UNAVAILABLE,
+                sync_life_owns(w->syncer, host)
+                    ? "a Service of that name is being created"
+                    : "the host cluster has it of a later epoch of this virtual cluster");
         answer(w);
     }
 }

@@ -149,9 +149,10 @@ static void on_created(struct sync_run *run, const struct host_answer *answer,
     on_written(run, answer, err);
 }
 
-static void write_secret(struct sync_run *run, struct str name, bool exists)
+/* host_uid: of the Secret that is written over; empty: none is there. */
+static void write_secret(struct sync_run *run, struct str name, struct str host_uid)
 {
-    struct host_request q = {.method = exists ? "PATCH" : "POST"};
+    struct host_request q = {.method = host_uid.n ? "PATCH" : "POST"};
     struct tokens t;
     cJSON *secret;
 
@@ -164,9 +165,11 @@ static void write_secret(struct sync_run *run, struct str name, bool exists)
         return;
     }
     secret = secret_of(run, &t, name);
-    q.path = sync_path(run->arena, run->syncer, SYNC_SECRETS, exists ? name : STR(""), "");
+    if (host_uid.n) /* another may have its name by now */
+        json_set_str(run->arena, json_get(secret, "metadata"), "uid", host_uid);
+    q.path = sync_path(run->arena, run->syncer, SYNC_SECRETS, host_uid.n ? name : STR(""), "");
     q.body = json_text(run->arena, secret);
-    if (!exists) {
+    if (!host_uid.n) {
         sync_send_attempt(run, &q, on_created);
         return;
     }
@@ -200,7 +203,7 @@ static void delete_secret(struct sync_run *run, struct str name, struct str host
 struct secret_state {
     struct str pod_uid, host_uid;
     int64_t renew;
-    bool ours;
+    bool ours; /* and of no later epoch, whose pod needs it */
 };
 
 static void read_secret(struct sync_run *run, const struct host_object *o, struct secret_state *ret)
@@ -212,7 +215,7 @@ static void read_secret(struct sync_run *run, const struct host_object *o, struc
     if (json_parse(run->arena, o->bytes, &tree, NULL))
         return;
     ret->ours = translate_owner(&run->syncer->tenant, tree, &ns, &name, &ret->pod_uid) &&
-                str_eq(ns, run->ns) && str_eq(name, run->name);
+                str_eq(ns, run->ns) && str_eq(name, run->name) && sync_life_owns(run->syncer, tree);
     ret->host_uid = sync_uid(tree);
     str_to_i64(json_str(json_get(json_path(tree, "metadata.annotations"), ANNOTATION_RENEW)),
                &ret->renew);
@@ -229,7 +232,7 @@ bool sync_tokens_ensure(struct sync_run *run)
         return true;
     o = find_secret(run, name);
     if (!o) {
-        write_secret(run, str_c(name), false);
+        write_secret(run, str_c(name), STR(""));
         return false;
     }
     read_secret(run, o, &state);
@@ -237,11 +240,11 @@ bool sync_tokens_ensure(struct sync_run *run)
         if (state.ours && sync_mapping_knows(&run->mapping, state.pod_uid))
             delete_secret(run, str_c(name), state.host_uid);
         else if (state.ours) /* of a pod that this one adopted */
-            write_secret(run, str_c(name), true);
+            write_secret(run, str_c(name), state.host_uid);
         return false;
     }
     if (state.renew <= now) {
-        write_secret(run, str_c(name), true);
+        write_secret(run, str_c(name), state.host_uid);
         return false;
     }
     reconcile_again_after(run->reconcile, (state.renew - now) * 1000);

@@ -404,6 +404,29 @@ static void test_room_comes_back(void **state)
     sim_free(s);
 }
 
+/* Newer data led here: what has its epoch is neither changed nor made this data's own. */
+static void test_a_service_of_a_later_epoch_is_not_changed(void **state)
+{
+    struct sim *s = sim_new(1, NULL);
+    struct arena *a = arena_new(0);
+    const cJSON *host;
+
+    (void)state;
+    create(s, "a", PORTS);
+    write_done(s);
+    host = host_service(s, a, "a");
+    fake_host_patch(s->host, "services", arena_cstr(a, json_str_at(host, "metadata.name")),
+                    "{\"metadata\":{\"annotations\":{\"sublet.dev/epoch\":"
+                    "\"ffffffffffffffffffffffffffffffff\"}}}");
+    sim_run_ms(s, 100);
+    sim_patch(s, "services", "default", "a", "{'spec':{'type':'NodePort'}}");
+    write_done(s);
+    assert_true(refused(s, "of a later epoch of this virtual cluster"));
+    assert_int_equal(fake_host_asked(s->host, "PATCH", "services", false), 0);
+    arena_free(a);
+    sim_free(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -417,6 +440,7 @@ int main(void)
         cmocka_unit_test(test_records_of_before_are_read),
         cmocka_unit_test(test_services_are_bounded_exactly),
         cmocka_unit_test(test_room_comes_back),
+        cmocka_unit_test(test_a_service_of_a_later_epoch_is_not_changed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -157,11 +157,86 @@ static void test_a_restored_host_holds_more_than_was_charged(void **state)
     sim_free(s);
 }
 
+/* The Secret with the tokens of pod a. */
+static const cJSON *token_secret(struct sim *s, struct arena *a)
+{
+    char name[64];
+
+    translate_token_secret_name(&s->syncer->tenant, STR("default"), STR("a"), name);
+    json_each(secret, fake_host_list(s->host, a, "secrets"))
+    {
+        if (str_eqc(json_str_at(secret, "metadata.name"), name))
+            return secret;
+    }
+    return NULL;
+}
+
+static bool has_note(struct sim *s, const char *key, const char *value)
+{
+    struct arena *a = arena_new(0);
+    bool has = str_eqc(
+        json_str(json_get(json_path(token_secret(s, a), "metadata.annotations"), key)), value);
+
+    arena_free(a);
+    return has;
+}
+
+static struct sim *sim_with_tokens(uint64_t seed, char secret[64])
+{
+    struct sim *s = sim_new_ready(seed, NULL);
+
+    sim_create_pod(s, "a", "", "");
+    sim_until(s, sim_pods_run, "the pod to run");
+    translate_token_secret_name(&s->syncer->tenant, STR("default"), STR("a"), secret);
+    return s;
+}
+
+#define LATER "ffffffffffffffffffffffffffffffff"
+
+/* Its pod needs it, whatever has become of ours: it is neither renewed nor deleted. */
+static void test_tokens_of_a_later_epoch_stay(void **state)
+{
+    char secret[64];
+    struct sim *s = sim_with_tokens(16, secret);
+
+    (void)state;
+    fake_host_patch(s->host, "secrets", secret,
+                    "{\"metadata\":{\"annotations\":{\"sublet.dev/epoch\":\"" LATER "\"}}}");
+    sim_run_ms(s, 200);
+    sim_jump(s, 3300);
+    sim_run_ms(s, 2000);
+    assert_true(has_note(s, "sublet.dev/epoch", LATER));
+    assert_true(fake_host_finish_pod(s->host, "Succeeded"));
+    sim_run_ms(s, 2000);
+    assert_true(has_note(s, "sublet.dev/epoch", LATER));
+    sim_free(s);
+}
+
+/* Another client replaced it, which no event has shown yet. */
+static void test_tokens_are_not_written_into_a_secret_of_another(void **state)
+{
+    char secret[64];
+    struct sim *s = sim_with_tokens(17, secret);
+    char text[128];
+
+    (void)state;
+    fake_host_faults(s->host)->deaf = "secrets";
+    assert_true(fake_host_remove(s->host, "secrets", secret));
+    snprintf(text, sizeof(text), "{\"metadata\":{\"name\":\"%s\"}}", secret);
+    fake_host_put(s->host, "secrets", text);
+    sim_jump(s, 3300);
+    sim_run_ms(s, 2000);
+    assert_true(has_note(s, "sublet.dev/uid", ""));
+    sim_free(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_second_create_comes_late),
         cmocka_unit_test(test_uncertain_token_secret_is_on_record),
+        cmocka_unit_test(test_tokens_of_a_later_epoch_stay),
+        cmocka_unit_test(test_tokens_are_not_written_into_a_secret_of_another),
         cmocka_unit_test(test_successor_of_an_uncertain_create_runs),
         cmocka_unit_test(test_deleted_while_its_create_waits),
         cmocka_unit_test(test_a_restored_host_holds_more_than_was_charged),
