@@ -295,25 +295,6 @@ static void finish_gone(struct sync_run *run)
     rules->waits = false;
 }
 
-/* What does not go down leaves the host; of a volume, only one that the tenant deleted. */
-static void unwanted(struct sync_run *run)
-{
-    if (!is_volumes(rules_of(run)))
-        finish_gone(run);
-    else if (!run->host || !sync_settle_owner(run))
-        sync_volume_stays(run);
-}
-
-/* Stored before the configuration changed, or by a version that did not check. What is on the host
- * is removed; a fence that cannot be narrowed stays, since its absence would permit more. */
-static void refused(struct sync_run *run, const struct err *err)
-{
-    reconcile_event(run->reconcile, run->virtual_, "Warning", "SyncError", "%.*s",
-                    STR_F(err->message));
-    if (!translate_kind_is_fence(rules_of(run)))
-        unwanted(run);
-}
-
 static cJSON *lacks(struct sync_run *run, const cJSON *wanted)
 {
     if (is_volumes(rules_of(run)))
@@ -348,6 +329,33 @@ static void status_up(struct sync_run *run)
         reconcile_update_status(run->reconcile, r, run->virtual_);
     else
         reconcile_update(run->reconcile, r, run->virtual_);
+}
+
+/* What does not go down leaves the host; of a volume, only one that the tenant deleted. So does a
+ * claim that is there, which holds its devices: no pool may be bound that grants it, or it may not
+ * be known yet what is bound. */
+static void unwanted(struct sync_run *run)
+{
+    bool stays = is_volumes(rules_of(run)) || (is_claims(rules_of(run)) && run->host);
+
+    if (!stays)
+        finish_gone(run);
+    else if (run->host && sync_settle_owner(run))
+        return;
+    else if (is_volumes(rules_of(run)))
+        sync_volume_stays(run);
+    else if (!object_is_terminating(run->host))
+        status_up(run);
+}
+
+/* Stored before the configuration changed, or by a version that did not check. What is on the host
+ * is removed; a fence that cannot be narrowed stays, since its absence would permit more. */
+static void refused(struct sync_run *run, const struct err *err)
+{
+    reconcile_event(run->reconcile, run->virtual_, "Warning", "SyncError", "%.*s",
+                    STR_F(err->message));
+    if (!translate_kind_is_fence(rules_of(run)))
+        unwanted(run);
 }
 
 static void report_denied(struct sync_run *run, const cJSON *denied)
@@ -436,7 +444,7 @@ static void present(struct sync_run *run, cJSON *wanted, const cJSON *denied)
     if (object_is_terminating(run->host))
         return; /* created again once it is deleted */
     if (is_claims(rules_of(run)) && !sync_device_claim_admit(run)) {
-        finish_gone(run);
+        status_up(run);
         return;
     }
     if (!reconcile_spares(run->reconcile))

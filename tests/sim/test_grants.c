@@ -530,6 +530,70 @@ static void test_a_pool_that_is_not_bound_keeps_its_charges(void **state)
     sim_free(s);
 }
 
+#define CLAIMED                                                                                    \
+    "pools:\n- {name: d, mode: dra, nodeSelector: {pool: d}, deviceClasses: {whole: {gpuEq: "      \
+    "\"1\"}}}\n"                                                                                   \
+    "bindings:\n- {pool: d, guarantee: \"4\"}\n"                                                   \
+    "sync: {toHost: {resourceClaims: {enabled: true}}}\n"
+
+/* One claim, under one uid for good. */
+static bool claim_is_there(struct sim *s)
+{
+    struct arena *a = arena_new(0);
+    const cJSON *claim = json_first(fake_host_list(s->host, a, "resourceclaims"));
+    struct str uid = json_str_at(claim, "metadata.uid");
+    bool is = uid.n && (!s->note[0] || str_eqc(uid, s->note));
+
+    snprintf(s->note, sizeof(s->note), "%.*s", STR_F(uid));
+    arena_free(a);
+    return is;
+}
+
+static bool no_claim_is_there(struct sim *s)
+{
+    return !fake_host_count(s->host, "resourceclaims");
+}
+
+static bool claim_event(struct sim *s)
+{
+    struct arena *a = arena_new(0);
+    bool found = false;
+
+    json_each(event, sim_list(s, a, "events", "default")) found |=
+        str_eqc(json_str_at(event, "involvedObject.kind"), "ResourceClaim") &&
+        str_contains(json_str_at(event, "message"), STR("is not bound"));
+    arena_free(a);
+    return found;
+}
+
+/* A claim on the host holds its devices, as a pod there runs on: also while no pool is bound that
+ * grants it, and before it is known what is bound. */
+static void test_a_claim_outlives_the_binding_of_its_pool(void **state)
+{
+    for (unsigned follows = 0; follows < 2; follows++) {
+        struct sim *s = sim_new_ready(70 + follows, CLAIMED);
+
+        (void)state;
+        sim_create(s, "resourceclaims.resource.k8s.io", "default",
+                   "{'metadata':{'name':'a'},'spec':{'devices':{'requests':[{'name':'r',"
+                   "'exactly':{'deviceClassName':'whole'}}]}}}");
+        sim_writes_done(s);
+        assert_string_equal(s->refusal, "");
+        sim_until(s, claim_is_there, "the claim on the host");
+        sim_close(s);
+        s->config.n_pools = s->config.n_bindings = 0;
+        s->config.fleet_bindings = follows;
+        sim_open(s);
+        sim_run_ms(s, 10 * 1000);
+        assert_true(claim_is_there(s));
+        assert_true(claim_event(s));
+        assert_int_equal(fake_host_asked(s->host, "DELETE", "resourceclaims", false), 0);
+        sim_delete(s, "resourceclaims.resource.k8s.io", "default", "a", 0);
+        sim_until(s, no_claim_is_there, "the host without the claim");
+        sim_free(s);
+    }
+}
+
 /* Of two defaults the older one is it, whatever their names are. */
 static void test_the_oldest_is_the_default(void **state)
 {
@@ -749,6 +813,7 @@ int main(void)
         cmocka_unit_test(test_a_replaced_binding_leaves_its_pool),
         cmocka_unit_test(test_a_successor_takes_the_pool),
         cmocka_unit_test(test_a_pool_that_is_not_bound_keeps_its_charges),
+        cmocka_unit_test(test_a_claim_outlives_the_binding_of_its_pool),
         cmocka_unit_test(test_the_oldest_is_the_default),
         cmocka_unit_test(test_what_counts_nothing_outlives_its_binding),
         cmocka_unit_test(test_a_strict_line_outlives_a_lowered_grant),
