@@ -270,6 +270,17 @@ void call_body_expected(const struct call *c, struct str *group, struct str *ver
 }
 
 /* Deletions of a collection are in-process, in the name of its client. */
+int call_check_over(const struct call *c, struct err *err)
+{
+    if (c->gone)
+        return err_set(err, &ERR_TIMEOUT,
+                       "Timeout: request did not complete within requested timeout - context "
+                       "canceled");
+    if (c->api->state >= API_DRAINING)
+        return err_set(err, &ERR_UNAVAILABLE, "the API server is shutting down");
+    return 0;
+}
+
 bool call_has_webhooks(const struct call *c)
 {
     return !c->done || c->controller || c->user.groups != USER_INTERNAL.groups;
@@ -303,6 +314,7 @@ void call_admission(struct call *c, enum admission_operation operation, struct a
         .warn_ctx = c,
         .annotate = on_annotation,
         .path_name = c->verb == CALL_CREATE ? STR("") : c->name,
+        .call = c,
     };
 }
 

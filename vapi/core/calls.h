@@ -11,6 +11,7 @@
 #include <sublet/admission.h>
 
 #include "core.h"
+#include "versions.h"
 
 #define CALL_MAGIC 0xCA11CA11u
 /* An arena's limit for one call: the decoders check it (bodies are at most 3 MiB of JSON). */
@@ -19,7 +20,6 @@
 struct admission_call;
 struct call_audit;
 struct flow;
-struct known;
 struct series;
 
 /* Where a call is between its handler and its answer; the exchange may close at any time.
@@ -70,10 +70,9 @@ struct call_entry {
     bool mutating;
     size_t reserved; /* budget.c */
     /* Of a write whose object a webhook converts: what commit stores, but for its revision, NULL:
-     * the object itself; and what was converted for it. */
+     * the object itself; and its versions that managers of fields, and admission, see. */
     const cJSON *stored_form;
-    struct known *conversions;
-    size_t n_conversions;
+    struct versions of_managers, of_admission;
 };
 
 /* Takes over the call, its body decoded into c->body, and answers it exactly once. */
@@ -105,6 +104,9 @@ struct call *call_inside(struct vapi *api, const struct user *user, enum call_ve
                          struct str name, vapi_done_cb done, void *ctx);
 /* The admission of c as operation. */
 void call_admission(struct call *c, enum admission_operation operation, struct admission_call *ret);
+/* After a pause for admission: -1 when the client has gone or the API closes; nothing is stored
+ * then. */
+int call_check_over(const struct call *c, struct err *err) MUST_CHECK;
 /* Do the tenant's webhooks see this write: a client's, or what a controller creates? */
 bool call_has_webhooks(const struct call *c);
 /* The group, version and kind a body of this call must have (the subresource's where it has one).

@@ -12,18 +12,6 @@
 #include <sublet/conversion.h>
 #include <sublet/crd.h>
 
-/* A conversion that managers of fields need. In the arena of the call, as all of it. */
-struct known {
-    struct known *next;
-    const cJSON *from;
-    struct str to;
-    cJSON *made; /* NULL: wished for, or its conversion failed */
-    bool over;
-    struct call *call;
-    void (*done)(void *ctx, const struct err *err);
-    void *ctx;
-};
-
 /* ---- the base ---- */
 
 struct base {
@@ -91,72 +79,24 @@ cJSON *converted_again(struct call *c, const cJSON *stored)
 
 /* ---- managers ---- */
 
-static struct known *find(struct call_entry *e, const cJSON *object, struct str to)
-{
-    for (struct known *k = e->conversions; k; k = k->next)
-        if (str_eq(k->to, to) && json_equal(k->from, object))
-            return k;
-    return NULL;
-}
-
 cJSON *converted_find(struct call *c, const cJSON *object, struct str to)
 {
-    struct call_entry *e = call_entry(c);
-    struct known *k = find(e, object, to);
+    const struct err *unused;
+    const cJSON *made = versions_find(&call_entry(c)->of_managers, c, object, to, &unused);
 
-    if (k)
-        return k->made ? json_copy(c->arena, k->made) : NULL;
-    if (e->n_conversions == CONVERTED_MOST)
-        return NULL;
-    k = ARENA_NEW(c->arena, struct known);
-    *k = (struct known){.next = e->conversions,
-                        .from = json_copy(c->arena, object),
-                        .to = arena_str(c->arena, to),
-                        .call = c};
-    e->conversions = k;
-    e->n_conversions++;
-    return NULL;
+    return made ? json_copy(c->arena, made) : NULL;
 }
 
 bool converted_failed(struct call *c)
 {
-    for (struct known *k = call_entry(c)->conversions; k; k = k->next)
-        if (k->over && !k->made)
-            return true;
-    return false;
+    return versions_failed(&call_entry(c)->of_managers);
 }
 
-static struct known *next_wish(struct call *c)
-{
-    for (struct known *k = call_entry(c)->conversions; k; k = k->next)
-        if (!k->over)
-            return k;
-    return NULL;
-}
-
-static void on_known(void *ctx, cJSON *object, const struct err *err)
-{
-    struct known *k = ctx;
-    struct call *c = k->call;
-    bool applies = c->verb == CALL_PATCH && c->patch == PATCH_TYPE_APPLY;
-
-    k->over = true;
-    k->made = object;
-    /* Upstream's updates do without managers then, an apply does not. */
-    if (err && applies)
-        k->done(k->ctx, err);
-    else if (!converted_wishes(c, k->done, k->ctx))
-        k->done(k->ctx, NULL);
-}
-
+/* Upstream's updates do without managers when one fails, an apply does not. */
 bool converted_wishes(struct call *c, void (*done)(void *ctx, const struct err *err), void *ctx)
 {
-    struct known *k = next_wish(c);
+    struct versions *v = &call_entry(c)->of_managers;
 
-    if (!k)
-        return false;
-    k->done = done;
-    k->ctx = ctx;
-    converted_tree(c, k->from, k->to, on_known, k);
-    return true;
+    v->strict = c->verb == CALL_PATCH && c->patch == PATCH_TYPE_APPLY;
+    return versions_make(v, done, ctx);
 }

@@ -6,8 +6,6 @@
 
 #include "verbs.h"
 
-#define CONVERTED_MOST 64 /* for the managers of the fields of one object */
-
 /* The tree is the call's; NULL with err. Never before the function that started it returned. */
 typedef void (*converted_done)(void *ctx, cJSON *tree, const struct err *err);
 
