@@ -75,6 +75,15 @@ def test_objects_are_those_of_kube_apiserver(mine, theirs):
     assert {a[0] for a in answers} == {200, 201, 404, 409, 422, 500}, [a[0] for a in answers]
 
 
+def test_a_scale_sets_no_defaults_of_its_version(mine, theirs):
+    def act(send):
+        send("POST", path("v2"), spot("a", "v2", at="h:1", replicas=1), query={"fieldManager": "m"})
+        send("PATCH", path("v1", "a/scale"), {"spec": {"replicas": 2}}, content_type=MERGE, query={"fieldManager": "s"})
+        send("GET", path("v2", "a"))
+    answers = alike(mine, theirs, act)
+    assert answers[-1][2]["spec"] == {"at": "h:1", "late": "x", "replicas": 2}
+
+
 def test_fields_have_managers_in_their_versions_as_of_kube_apiserver(mine, theirs):
     def act(send):
         def apply(version, manager, name="m", force=False, **spec):

@@ -284,6 +284,12 @@ static void on_versions(void *ctx, const struct err *err)
     write_tick(w);
 }
 
+/* What a Scale changes in a custom resource has no other defaults than the stored object. */
+static bool written_through(const struct write *w)
+{
+    return w->plan->adopt && w->requested->conversion;
+}
+
 static enum outcome step_make(struct write *w, struct err *err)
 {
     struct call *c = w->call;
@@ -303,7 +309,7 @@ static enum outcome step_make(struct write *w, struct err *err)
             w->old = vapi_tree(c->arena, w->base);
         commit_hub(c);
     }
-    if (write_set_defaults(c, w->object, err))
+    if (!written_through(w) && write_set_defaults(c, w->object, err))
         return FAILED;
     if (c->verb != CALL_PATCH && !has_own_body(w->plan))
         audit_request(c, c->resource == w->requested ? w->object : c->body);
