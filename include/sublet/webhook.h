@@ -15,6 +15,11 @@
  * write once the API closes, whatever a failurePolicy says. Nothing is recorded before COMMIT: a
  * process that is killed in a pause has stored and answered nothing.
  *
+ * Hooks whose rules name only another version of a custom resource than the request's see it in
+ * that version; where a conversion webhook makes it, the write pauses for that first, and a patch
+ * is converted back before a hook reads another version, or the mutating phase ends. Its failure
+ * refuses the write, whatever a failurePolicy says, as upstream.
+ *
  * Bounds: WEBHOOK_MOST_CALLS at once, and WEBHOOK_MOST_WAITING that wait for one of them; a body is
  * built when its call starts. WEBHOOK_MOST_HOOKS for one write; an answer has at most
  * WEBHOOK_MOST_ANSWER bytes. matchConditions have upstream's limits, and all of a phase one more:

@@ -43,6 +43,7 @@ struct policy_request {
     struct str labels[2]; /* of object and old, once they are needed */
     bool has_labels[2];
     int64_t left; /* of POLICY_REQUEST_LIMIT */
+    bool waits;   /* for a version that a webhook makes: the request is judged once more, then */
 };
 
 /* The resource a policy sees the request as: the request's own, or an equivalent one. */
@@ -65,8 +66,6 @@ bool policy_is_exempt(const struct admission_call *c);
 /* The server generated the object's name. */
 bool policy_is_unnamed(const struct admission_call *c, const cJSON *object);
 void policy_begin(struct policy_request *q); /* who writes, and the names */
-cJSON *policy_viewed(const struct policy_request *q, const struct resource *as,
-                     const cJSON *object);
 
 /* policy_match.c */
 /* rules: the key of the list. Without rules a policy matches every resource, a webhook none. */

@@ -4,10 +4,9 @@
  * refuses everything can be deleted; of the writes of our own controllers they judge what is
  * created for a tenant's workload, never a status, a deletion or what is shown from the host.
  * Source: k8s.io/apiserver policy/validating/dispatcher.go, policy/generic/plugin.go. */
-#include "policies.h"
+#include "policy_view.h"
 
 #include <sublet/json_build.h>
-#include <sublet/kinds.h>
 #include <sublet/object.h>
 
 #define MOST_ANNOTATION (10 * 1024)
@@ -51,6 +50,7 @@ void policy_begin(struct policy_request *q)
 
 struct dispatch {
     struct policy_request *q;
+    bool looks; /* only at which versions of the object are needed */
     bool refused;
     struct str message, reason; /* of the first refusal */
 };
@@ -187,22 +187,6 @@ static void apply(struct dispatch *d, const struct policy *p, const struct polic
 
 /* ---- policies and bindings ---- */
 
-cJSON *policy_viewed(const struct policy_request *q, const struct resource *as, const cJSON *object)
-{
-    const struct admission_call *c = q->call;
-    cJSON *tree;
-
-    if (!object)
-        return NULL;
-    if (c->apart || as == c->resource)
-        return (cJSON *)(uintptr_t)object; /* expressions never write */
-    tree = json_copy(q->arena, object);
-    if (!as->crd)
-        kinds_convert(q->arena, as, tree);
-    json_set_str(q->arena, tree, "apiVersion", as->api_version);
-    return tree;
-}
-
 struct running {
     struct dispatch *d;
     struct policy_view v; /* of the policy, once a binding applies */
@@ -212,20 +196,36 @@ struct running {
 static void on_problem(void *ctx, const struct policy *p, const struct policy *binding,
                        const char *why)
 {
-    misconfigured(((struct running *)ctx)->d, p, binding, why);
+    struct dispatch *d = ((struct running *)ctx)->d;
+
+    if (!d->looks)
+        misconfigured(d, p, binding, why);
+}
+
+/* Of the old object first, as upstream. */
+static bool open_view(struct running *run, const struct policy_invocation *x)
+{
+    struct policy_request *q = run->d->q;
+    struct policy_view v = {.resource = x->as};
+    struct str why = STR_NULL;
+    bool seen = policy_view_open(q, x->as, q->old, &v.old, &why);
+
+    if ((seen || q->waits) && policy_view_open(q, x->as, q->object, &v.object, &why) && seen)
+        run->v = v;
+    else if (why.n)
+        on_problem(run, x->policy, x->binding,
+                   arena_printf(q->arena, "failed to convert object version: %.*s", STR_F(why)).p);
+    return run->v.resource != NULL;
 }
 
 static void on_invocation(void *ctx, const struct policy_invocation *x)
 {
     struct running *run = ctx;
-    struct policy_request *q = run->d->q;
     struct policy_result r;
 
-    if (!run->v.resource)
-        run->v = (struct policy_view){.resource = x->as,
-                                      .object = policy_viewed(q, x->as, q->object),
-                                      .old = policy_viewed(q, x->as, q->old)};
-    policy_evaluate(q, x->policy, &run->v, x->params, &r);
+    if ((!run->v.resource && !open_view(run, x)) || run->d->looks)
+        return;
+    policy_evaluate(run->d->q, x->policy, &run->v, x->params, &r);
     apply(run->d, x->policy, x->binding, &r, &run->all);
 }
 
@@ -241,12 +241,29 @@ static void run_policy(struct dispatch *d, const struct policy *p)
                   run.all.items[i].value);
 }
 
+/* Does a policy need a version of the object that is not made yet? No expression is evaluated
+ * before all are, so that a request is warned about and audited once. */
+static bool waits(struct dispatch *d, const struct policy *const *policies, size_t n)
+{
+    struct policy_request *q = d->q;
+
+    if (!q->call->resource->conversion || q->call->apart)
+        return false;
+    d->looks = true;
+    for (size_t i = 0; i < n; i++)
+        run_policy(d, policies[i]);
+    d->looks = false;
+    q->left = POLICY_REQUEST_LIMIT;
+    return q->waits;
+}
+
 int validating_policy_validate(const struct admission_call *c, cJSON *object, const cJSON *old,
                                struct err *err)
 {
     struct policy_request q = {.call = c, .object = object, .left = POLICY_REQUEST_LIMIT};
     struct dispatch d = {.q = &q};
     const struct policy *const *policies;
+    int ret;
     size_t n;
 
     if (policy_is_exempt(c))
@@ -257,8 +274,13 @@ int validating_policy_validate(const struct admission_call *c, cJSON *object, co
     q.arena = arena_new(POLICY_MEMORY);
     q.old = c->operation == ADMISSION_CREATE ? NULL : old;
     policy_begin(&q);
-    for (size_t i = 0; i < n; i++)
-        run_policy(&d, policies[i]);
+    if (waits(&d, policies, n)) {
+        ret = policy_view_wait(err);
+    } else {
+        for (size_t i = 0; i < n; i++)
+            run_policy(&d, policies[i]);
+        ret = answer(&d, err);
+    }
     arena_free(q.arena);
-    return answer(&d, err);
+    return ret;
 }

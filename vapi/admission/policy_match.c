@@ -138,19 +138,6 @@ static int object_fits(struct policy_request *q, const struct policy_match *m, s
            (q->old && selector_match(&m->object, labels_of(q, true)));
 }
 
-/* Expressions and webhooks see another version only where this process makes it. */
-static int version_fits(const struct policy_request *q, const struct resource *as, struct err *err)
-{
-    const struct resource *own = q->call->resource;
-
-    if (as == own || !as->conversion)
-        return 1;
-    return err_set(err, &ERR_INTERNAL,
-                   "%.*s %.*s is not converted to %.*s for admission: its conversion webhook is "
-                   "called for reads and writes only",
-                   STR_F(own->api_version), STR_F(own->kind), STR_F(as->api_version));
-}
-
 /* An error of a selector counts only where the rules match. */
 int policy_matches(struct policy_request *q, const struct policy_match *m,
                    const struct resource **ret_as, struct err *err)
@@ -168,7 +155,7 @@ int policy_matches(struct policy_request *q, const struct policy_match *m,
     if (json_count(m->rules) && !(*ret_as = find_rule(q, m, m->rules)))
         return 0;
     if (by_ns > 0 && by_object > 0)
-        return version_fits(q, *ret_as, err);
+        return 1;
     *err = by_ns < 0 ? ns_err : object_err;
     return -1;
 }

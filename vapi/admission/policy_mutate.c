@@ -5,15 +5,21 @@
  * never change a policy, is as with validating ones (policy.c). What they make is decoded, gets
  * defaults and is judged as if the client had sent it. Source: k8s.io/apiserver
  * policy/mutating/dispatcher.go, policy/generic/policy_dispatcher.go. */
-#include "policies.h"
+#include "policy_view.h"
 
 #define LEAST_ARENA ((size_t)16 << 20) /* of the call's, for one more object */
+#define COST_COPY   16                 /* bytes of a copy for one */
 
 struct mutating {
     struct policy_request *q;
     cJSON *object; /* changed in place: its callers hold it */
     struct policy_invocation *items;
     size_t n, cap;
+    /* The object in another version that a webhook makes, until another one is needed; NULL: none.
+     * `changed`: by a policy, since it was made. */
+    const struct resource *as;
+    cJSON *form;
+    bool changed;
     struct err *err;
 };
 
@@ -57,22 +63,20 @@ static void on_problem(void *ctx, const struct policy *p, const struct policy *b
            &ERR_FORBIDDEN);
 }
 
-static void on_invocation(void *ctx, const struct policy_invocation *x)
+static void not_converted(struct mutating *m, const struct policy *p, struct str why)
 {
-    struct mutating *m = ctx;
-
-    ARENA_GROW(m->q->arena, m->items, m->n, m->cap);
-    m->items[m->n++] = *x;
+    if (!m->q->waits)
+        on_problem(m, p, NULL, why.p);
 }
 
-/* ---- changing the object ---- */
+/* ---- what policies see ---- */
 
 /* What the server sets after mutating admission is not shown. */
 static cJSON *shown(const struct mutating *m, const struct resource *as)
 {
     static const char *const set[] = {"uid", "creationTimestamp", "generation"};
     struct policy_request *q = m->q;
-    cJSON *tree = json_copy(q->arena, policy_viewed(q, as, m->object));
+    cJSON *tree = json_copy(q->arena, policy_view_plain(q, as, m->object));
     cJSON *metadata = json_get(tree, "metadata");
 
     if (q->call->operation != ADMISSION_CREATE || q->call->apart)
@@ -96,7 +100,82 @@ static void replace(struct mutating *m, cJSON *made)
     m->object->child = made->child;
 }
 
-/* False: the request is refused, whatever a failurePolicy says. */
+/* The object has the version of the request again. False: it waits, or with m->err. */
+static bool settle(struct mutating *m)
+{
+    const struct admission_call *c = m->q->call;
+    struct str why = STR_NULL;
+    cJSON *own;
+
+    if (m->changed) {
+        if (!policy_view_converted(m->q, c->resource->api_version, m->form, &own, &why)) {
+            why = arena_printf(c->arena, "failed to convert object: %.*s", STR_F(why));
+            err_clear(m->err);
+            err_set(m->err, &ERR_INTERNAL, "Internal error occurred: %.*s", STR_F(why));
+            err_cause(m->err, STR(""), STR(""), why);
+            return false;
+        }
+        replace(m, json_copy(c->arena, own));
+    }
+    m->as = NULL;
+    m->changed = false;
+    return true;
+}
+
+/* Both as upstream: the old object first. False: q->waits, or *ret_why. */
+static bool convert(struct mutating *m, const struct resource *as, struct policy_view *ret,
+                    struct str *ret_why)
+{
+    struct policy_request *q = m->q;
+    bool seen = policy_view_open(q, as, q->old, &ret->old, ret_why);
+
+    ret->resource = as;
+    if (!policy_view_converts(q, as)) {
+        ret->object = shown(m, as);
+        return true;
+    }
+    if (m->as == as) {
+        ret->object = m->form;
+        return seen;
+    }
+    return (seen || q->waits) &&
+           policy_view_converted(q, as->api_version, shown(m, q->call->resource), &ret->object,
+                                 ret_why) &&
+           seen;
+}
+
+/* What is beyond the budget is refused later. */
+static bool can_convert(struct mutating *m, const struct policy_invocation *x)
+{
+    struct policy_request *q = m->q;
+    size_t before = arena_used(q->arena);
+    struct str why = STR_NULL;
+    struct policy_view v;
+    bool ret;
+
+    if (!policy_view_converts(q, x->as) || q->left <= 0 || arena_over(q->arena))
+        return true;
+    ret = convert(m, x->as, &v, &why);
+    q->left -= (int64_t)(arena_used(q->arena) - before) / COST_COPY;
+    if (!ret)
+        not_converted(m, x->policy, why);
+    return ret;
+}
+
+/* All versions are made before the first policy changes the object. */
+static void on_invocation(void *ctx, const struct policy_invocation *x)
+{
+    struct mutating *m = ctx;
+
+    if (!can_convert(m, x))
+        return;
+    ARENA_GROW(m->q->arena, m->items, m->n, m->cap);
+    m->items[m->n++] = *x;
+}
+
+/* ---- changing the object ---- */
+
+/* False: the request is refused, whatever a failurePolicy says, or waits. */
 static bool run_mutation(struct mutating *m, const struct policy_invocation *x,
                          struct policy_view *v, size_t index)
 {
@@ -108,7 +187,8 @@ static bool run_mutation(struct mutating *m, const struct policy_invocation *x,
         refuse(m, x->policy, x->binding, error, &INVALID_BY_POLICY);
         return true;
     }
-    if (!made || json_equal(made, v->object))
+    /* Upstream writes back what a patch leaves, with the defaults of its version. */
+    if (!made || (m->as != x->as && json_equal(made, v->object)))
         return true;
     if (arena_left(c->arena) < LEAST_ARENA) {
         err_set(m->err, &ERR_TOO_LARGE, "the mutations of admission policies are too large");
@@ -123,18 +203,42 @@ static bool run_mutation(struct mutating *m, const struct policy_invocation *x,
         err_cause(m->err, STR(""), STR(""), why);
         return false;
     }
+    if (policy_view_converts(m->q, x->as)) {
+        m->form = v->object = made;
+        m->changed = true;
+        return true;
+    }
     replace(m, made);
     v->object = shown(m, x->as);
     return true;
 }
 
+static bool open_view(struct mutating *m, const struct policy_invocation *x, struct policy_view *v)
+{
+    struct str why = STR_NULL;
+
+    if (!convert(m, x->as, v, &why)) {
+        not_converted(m, x->policy, why);
+        return false;
+    }
+    if (policy_view_converts(m->q, x->as)) {
+        m->as = x->as;
+        m->form = v->object;
+    }
+    return true;
+}
+
 static bool invoke(struct mutating *m, const struct policy_invocation *x)
 {
-    struct policy_view v = {
-        .resource = x->as, .object = shown(m, x->as), .old = policy_viewed(m->q, x->as, m->q->old)};
+    struct policy_view v;
     struct str error;
-    int held = policy_conditions_hold(m->q, x->policy, &v, x->params, &error);
+    int held;
 
+    if (m->as != x->as && !settle(m))
+        return false;
+    if (!open_view(m, x, &v))
+        return !m->q->waits;
+    held = policy_conditions_hold(m->q, x->policy, &v, x->params, &error);
     if (held < 0)
         refuse(m, x->policy, x->binding, error, &INVALID_BY_POLICY);
     for (size_t i = 0; held > 0 && i < x->policy->expressions.mutations.n; i++) {
@@ -156,7 +260,7 @@ static bool invoke_within(struct mutating *m, const struct policy_invocation *x)
         return true;
     }
     ret = invoke(m, x);
-    q->left -= (int64_t)(arena_used(q->arena) - before) / 16;
+    q->left -= (int64_t)(arena_used(q->arena) - before) / COST_COPY;
     return ret;
 }
 
@@ -166,6 +270,7 @@ int mutating_policy_admit(const struct admission_call *c, cJSON *object, const c
     struct policy_request q = {.call = c, .object = object, .left = POLICY_REQUEST_LIMIT};
     struct mutating m = {.q = &q, .object = object, .err = err};
     const struct policy *const *policies;
+    bool go_on = true;
     size_t n;
 
     if (!object || !c->decode || policy_is_exempt(c))
@@ -184,10 +289,11 @@ int mutating_policy_admit(const struct admission_call *c, cJSON *object, const c
             policy_each_invocation(&q, POLICIES_MUTATING, policies[i], on_invocation, on_problem,
                                    &m);
     }
-    for (size_t i = 0; i < m.n; i++) {
-        if (!invoke_within(&m, &m.items[i]))
-            break;
-    }
+    for (size_t i = 0; i < m.n && !q.waits; i++)
+        go_on = go_on && invoke_within(&m, &m.items[i]);
+    go_on = go_on && !q.waits && settle(&m);
     arena_free(q.arena);
-    return err->kind ? -1 : 0;
+    if (q.waits)
+        return policy_view_wait(err);
+    return go_on && !err->kind ? 0 : -1;
 }

@@ -4,6 +4,7 @@
  * bound, or go on with a write whose client has gone.
  *
  *   run -> post -> [waiting for a turn] -> sent -> answered -> next post -> ... -> done()
+ *    '-> [waiting for a version of the object] -^
  *
  * Source: apiserver pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go. */
 #include "plugins.h"
@@ -14,11 +15,9 @@
 #include <assert.h>
 
 #include <sublet/encode.h>
-#include <sublet/kinds.h>
 #include <sublet/patch.h>
 
 #define RUN_MAGIC   0x77686f6bu
-#define NAME_LABEL  "kubernetes.io/metadata.name"
 #define LEAST_ARENA ((size_t)64 << 20) /* of the call's, for one more patch */
 
 struct run;
@@ -45,7 +44,10 @@ struct run {
     size_t n, cap, next, pending;
     int64_t left;   /* of POLICY_REQUEST_LIMIT, for matchConditions */
     unsigned round; /* 1: hooks that asked for it are called again */
-    bool changed;
+    bool changed, mutates_again;
+    struct webhook_form form;
+    bool waits;                /* for a version of the object */
+    size_t chosen;             /* validating hooks that apply, of those before `next` */
     const struct post *failed; /* the first of its hooks' */
     struct err refusal;        /* before any hook was called */
 };
@@ -137,74 +139,18 @@ static void release_configurations(struct run *run)
 
 /* ---- the request ---- */
 
-/* A copy in the version that the hook reads. */
-static cJSON *in_version(struct arena *a, bool apart, const struct webhook_hook *h,
-                         const cJSON *tree)
+/* What its conditions say, it fails by. False: it does not apply, with err, or run->waits for the
+ * version that it reads. */
+static bool applies(struct run *run, struct webhook_pass *pass, struct webhook_hook *h,
+                    struct err *err)
 {
-    cJSON *copy = tree ? json_copy(a, tree) : NULL;
+    int ready;
 
-    if (copy && apart)
-        return copy;
-    if (copy && h->as->crd)
-        json_set_str(a, copy, "apiVersion", h->as->api_version);
-    else if (copy)
-        kinds_convert(a, h->as, copy);
-    return copy;
-}
-
-/* What the server sets after mutating admission is not shown to it. */
-static void hide(const struct run *run, cJSON *object)
-{
-    static const char *const set[] = {"uid", "creationTimestamp", "generation"};
-    cJSON *metadata = json_get(object, "metadata");
-
-    if (run->phase != WEBHOOKS_MUTATING || run->review.operation != ADMISSION_CREATE ||
-        run->review.apart)
-        return;
-    for (size_t i = 0; i < COUNT(set); i++)
-        json_remove(metadata, set[i]);
-    if (!run->review.unnamed)
-        return;
-    json_remove(metadata, "name");
-    if (resource_is_namespace(run->review.requested))
-        json_remove(json_get(metadata, "labels"), NAME_LABEL);
-}
-
-/* The label that a Namespace has from its name: hidden as long as that is. */
-static void restore_label(const struct run *run, cJSON *object)
-{
-    struct arena *a = run->review.call->arena;
-
-    if (run->review.unnamed && resource_is_namespace(run->review.requested))
-        json_set_str(a, json_ensure_object(a, json_ensure_object(a, object, "metadata"), "labels"),
-                     NAME_LABEL, run->review.call->name);
-}
-
-static cJSON *shown(struct arena *a, const struct run *run, const struct webhook_hook *h)
-{
-    cJSON *object = in_version(a, run->review.apart, h, run->review.object);
-
-    hide(run, object);
-    return object;
-}
-
-static cJSON *show(struct arena *a, void *ctx, const struct resource *as, bool old)
-{
-    const struct run *run = ctx;
-    const struct webhook_hook h = {.as = as};
-
-    return old ? in_version(a, run->review.apart, &h, run->review.old) : shown(a, run, &h);
-}
-
-/* 1, 0, or -1 with err: what its conditions say, it fails by. */
-static int applies(struct run *run, struct webhook_pass *pass, struct webhook_hook *h,
-                   struct err *err)
-{
-    int matches = webhook_pass_matches(pass, h, err);
-
-    if (matches <= 0)
-        return matches;
-    return webhook_pass_admits(pass, h, show, run, err);
+    if (webhook_pass_matches(pass, h, err) <= 0)
+        return false;
+    ready = webhook_form_open(&run->form, run->phase, &run->review, h->as, err);
+    run->waits = !ready;
+    return ready > 0 && webhook_pass_admits(pass, h, err) > 0;
 }
 
 static int64_t timeout_of(const struct webhook_hook *h)
@@ -254,6 +200,25 @@ static void on_unreachable(void *ctx)
     on_answer(ctx, 0, STR(""), &err);
 }
 
+/* Versions that hooks of one phase read are kept until its end. */
+static void open_again(const struct post *p)
+{
+    struct run *run = p->run;
+    struct err err;
+    int ready;
+
+    err_init(&err, NULL);
+    ready = webhook_form_open(&run->form, run->phase, &run->review, p->hook->as, &err);
+    assert(ready > 0);
+}
+
+static cJSON *seen(struct arena *a, const struct post *p, bool old)
+{
+    const struct run *run = p->run;
+
+    return webhook_shown(a, run->phase, &run->review, &run->form, p->hook->as, old);
+}
+
 static void send_post(struct post *p)
 {
     struct run *run = p->run;
@@ -274,8 +239,8 @@ static void send_post(struct post *p)
     describe(a, p->hook, &q);
     rng_uuid(vapi_rng(api), p->uid);
     webhook_request(run->phase, &run->review, a, &call, &request);
-    webhook_print(&request, p->hook->as, str_c(p->uid), shown(a, run, p->hook),
-                  in_version(a, run->review.apart, p->hook, run->review.old), &body);
+    open_again(p);
+    webhook_print(&request, p->hook->as, str_c(p->uid), seen(a, p, false), seen(a, p, true), &body);
     q.body = buf_str(&body);
     h->webhook(h->ctx, &q, on_answer, p);
     buf_fini(&body);
@@ -283,13 +248,6 @@ static void send_post(struct post *p)
 }
 
 /* ---- turns ---- */
-
-static bool is_over(const struct run *run)
-{
-    const struct call *c = run->review.call;
-
-    return c->gone || c->api->state >= API_DRAINING;
-}
 
 static void on_dropped(void *ctx)
 {
@@ -326,7 +284,7 @@ static void next_turn(struct webhooks *w)
         return;
     STAILQ_REMOVE_HEAD(&w->waiting, place);
     w->n_waiting--;
-    if (is_over(p->run))
+    if (call_check_over(p->run->review.call, NULL))
         api_defer(w->api, on_dropped, p);
     else
         send_post(p);
@@ -388,11 +346,31 @@ static int refuse_internal(struct run *run, struct err *err)
     return -1;
 }
 
+/* The object as hooks that read its own version see it. */
+static cJSON *own(struct arena *a, const struct run *run)
+{
+    return webhook_shown(a, run->phase, &run->review, &run->form, run->review.call->resource,
+                         false);
+}
+
+/* Upstream converts back whatever a patch leaves. */
+static void put(struct run *run, cJSON *made, bool changed)
+{
+    if (run->form.as) {
+        run->form.object = made;
+        run->form.changed = true;
+    } else if (changed) {
+        webhook_unhide(&run->review, made);
+        run->review.object = made;
+    }
+}
+
 static int apply_patch(struct post *p, const cJSON *patch, struct err *err)
 {
     struct run *run = p->run;
     struct call *c = run->review.call;
     cJSON *before, *made = NULL;
+    bool changed;
 
     if (!run->review.object) {
         err_set(err, &ERR_INTERNAL,
@@ -403,18 +381,20 @@ static int apply_patch(struct post *p, const cJSON *patch, struct err *err)
     }
     if (arena_left(c->arena) < LEAST_ARENA)
         return err_set(err, &ERR_TOO_LARGE, "the patches of admission webhooks are too large");
-    before = shown(c->arena, run, p->hook);
-    if (patch_json(c->arena, json_copy(c->arena, before), json_copy(c->arena, patch), &made, err) ||
-        json_deeper(made, JSON_LIMITS.depth) || run->decode(c, p->hook->as, made, err)) {
+    before = seen(c->arena, p, false);
+    if (patch_json(c->arena, json_copy(c->arena, before), json_copy(c->arena, patch), &made, err))
+        return refuse_internal(run, err);
+    changed = !json_equal(before, made);
+    if (json_deeper(made, JSON_LIMITS.depth) || run->decode(c, p->hook->as, made, err)) {
         if (!err->kind)
             err_set(err, &ERR_INTERNAL, "the patched object is nested too deeply");
         return refuse_internal(run, err);
     }
-    restore_label(run, made);
-    if (json_equal(made, run->review.object))
-        return 0;
-    run->review.object = made;
-    note_change(run, p->hook);
+    if (!c->resource->crd || run->review.apart) /* upstream compares what it decoded */
+        changed = !json_equal(made, own(c->arena, run));
+    put(run, made, changed);
+    if (changed)
+        note_change(run, p->hook);
     return 0;
 }
 
@@ -453,24 +433,11 @@ static void end_run(struct run *run, const struct err *err)
 {
     run->magic = 0;
     release_configurations(run);
-    run->done(run->ctx, run->review.object, run->changed, err);
+    run->done(run->ctx, run->review.object, run->changed || run->form.replaced, err);
 }
 
-static void end_over(struct run *run)
-{
-    struct call *c = run->review.call;
-    struct err err;
-
-    err_init(&err, c->arena);
-    if (c->gone)
-        err_set(&err, &ERR_TIMEOUT,
-                "Timeout: request did not complete within requested timeout - context canceled");
-    else
-        err_set(&err, &ERR_UNAVAILABLE, "the API server is shutting down");
-    end_run(run, &err);
-}
-
-/* A hook changed the object: the built-in plug-ins see it once more. */
+/* A hook changed the object: the built-in plug-ins see it once more. A policy among them may wait
+ * for another version; then all are repeated. */
 static int mutate_again(struct run *run, struct err *err)
 {
     struct call *c = run->review.call;
@@ -478,52 +445,79 @@ static int mutate_again(struct run *run, struct err *err)
     struct admission_call admission;
 
     call_admission(c, run->review.operation, &admission);
-    admission.call = c;
     admission.apart = run->review.apart;
     admission.decode = run->decode;
     admission.replaced = &replaced;
     admission.again = true;
-    if (admission_mutate(&admission, run->review.object, run->review.old, err))
+    if (admission_mutate(&admission, run->review.object, run->review.old, err)) {
+        run->waits = versions_wanted(&call_entry(c)->of_admission);
+        if (run->waits) {
+            err_clear(err);
+            run->review.object->child = before->child;
+        }
         return -1;
+    }
+    run->mutates_again = false;
     if (!json_equal(before, run->review.object))
         note_change(run, NULL);
     return 0;
 }
 
-/* The next mutating hook of this round; NULL: none is left, or err. */
+/* The next mutating hook of this round; NULL: none is left, it waits, or err. */
 static struct webhook_hook *next_hook(struct run *run, struct err *err)
 {
     struct webhook_hook *found = NULL;
     struct webhook_pass pass;
 
-    webhook_pass_begin(&pass, run->phase, &run->review, run->left);
-    while (!found && !err->kind && run->next < run->n) {
-        struct webhook_hook *h = &run->hooks[run->next++];
+    webhook_pass_begin(&pass, run->phase, &run->review, &run->form, run->left);
+    while (!found && !err->kind && !run->waits && run->next < run->n) {
+        struct webhook_hook *h = &run->hooks[run->next];
 
-        if ((!run->round || h->due) && applies(run, &pass, h, err) > 0)
+        if ((!run->round || h->due) && applies(run, &pass, h, err))
             found = h;
+        run->next += !run->waits;
     }
     run->left = webhook_pass_end(&pass);
     return found;
 }
 
-/* Starts the next mutating hook. False: none is left, or with err. */
+/* True: the object has its own version, and the second round begins. */
+static bool next_round(struct run *run, struct err *err)
+{
+    int ready = webhook_form_close(&run->form, &run->review, err);
+
+    run->waits = !ready;
+    if (ready <= 0 || run->round || !run->changed || !run->review.object)
+        return false;
+    run->round = 1;
+    run->next = 0;
+    run->mutates_again = true;
+    return true;
+}
+
+static void on_versions(void *ctx, const struct err *err);
+
+/* True: the run goes on when what it waits for is made. */
+static bool await(struct run *run)
+{
+    if (!run->waits)
+        return false;
+    run->waits = false;
+    return versions_make(&call_entry(run->review.call)->of_admission, on_versions, run);
+}
+
+/* Starts the next mutating hook, or waits. False: none is left, or with err. */
 static bool go_on(struct run *run, struct err *err)
 {
-    for (;;) {
-        struct webhook_hook *h = next_hook(run, err);
+    struct webhook_hook *h = NULL;
 
-        if (h) {
-            start_post(run, h);
-            return true;
-        }
-        if (err->kind || run->round || !run->changed || !run->review.object)
-            return false;
-        run->round = 1;
-        run->next = 0;
-        if (mutate_again(run, err))
-            return false;
-    }
+    do {
+        if (!run->mutates_again || !mutate_again(run, err))
+            h = next_hook(run, err);
+    } while (!h && !err->kind && !run->waits && next_round(run, err));
+    if (h)
+        start_post(run, h);
+    return h || await(run);
 }
 
 static void on_answer(void *ctx, int status, struct str body, const struct err *err)
@@ -533,20 +527,22 @@ static void on_answer(void *ctx, int status, struct str body, const struct err *
     struct webhooks *w = webhooks_of(run->review.call->api);
     struct arena *scratch = arena_new(0);
     struct err failure;
+    bool over;
 
     assert(run->magic == RUN_MAGIC && run->pending && w->under_way);
     run->pending--;
     w->under_way--;
     next_turn(w);
-    if (!is_over(run) && judge(p, status, body, err, scratch) &&
+    err_init(&failure, run->review.call->arena);
+    over = call_check_over(run->review.call, &failure);
+    if (!over && judge(p, status, body, err, scratch) &&
         (!run->failed || p->hook->index < run->failed->hook->index))
         run->failed = p;
     arena_free(scratch);
     if (run->pending)
         return;
-    err_init(&failure, run->review.call->arena);
-    if (is_over(run))
-        end_over(run);
+    if (over)
+        end_run(run, &failure);
     else if (run->failed)
         end_run(run, &run->failed->err);
     else if (run->phase == WEBHOOKS_VALIDATING || !go_on(run, &failure))
@@ -579,21 +575,37 @@ static void on_refused(void *ctx)
 static bool start_all(struct run *run, struct err *err)
 {
     struct webhook_pass pass;
-    size_t n = 0;
 
-    webhook_pass_begin(&pass, run->phase, &run->review, run->left);
-    for (size_t i = 0; i < run->n && !err->kind; i++) {
-        if (applies(run, &pass, &run->hooks[i], err) > 0)
-            run->hooks[n++] = run->hooks[i];
+    webhook_pass_begin(&pass, run->phase, &run->review, &run->form, run->left);
+    while (run->next < run->n && !err->kind && !run->waits) {
+        if (applies(run, &pass, &run->hooks[run->next], err))
+            run->hooks[run->chosen++] = run->hooks[run->next];
+        run->next += !run->waits;
     }
     run->left = webhook_pass_end(&pass);
-    if (err->kind)
-        return false;
-    if (n > WEBHOOK_MOST_HOOKS)
+    if (err->kind || run->waits)
+        return await(run);
+    if (run->chosen > WEBHOOK_MOST_HOOKS)
         api_defer(run->review.call->api, on_too_many, run);
-    for (size_t i = 0; i < n && n <= WEBHOOK_MOST_HOOKS; i++)
+    for (size_t i = 0; i < run->chosen && run->chosen <= WEBHOOK_MOST_HOOKS; i++)
         start_post(run, &run->hooks[i]);
-    return n > 0;
+    return run->chosen > 0;
+}
+
+static bool advance(struct run *run, struct err *err)
+{
+    return run->phase == WEBHOOKS_MUTATING ? go_on(run, err) : start_all(run, err);
+}
+
+static void on_versions(void *ctx, const struct err *err)
+{
+    struct run *run = ctx;
+    struct err failure;
+
+    assert(run->magic == RUN_MAGIC && !run->pending && !err);
+    err_init(&failure, run->review.call->arena);
+    if (call_check_over(run->review.call, &failure) || !advance(run, &failure))
+        end_run(run, failure.kind ? &failure : NULL);
 }
 
 /* False: no hook is called. */
@@ -610,7 +622,7 @@ static bool start(struct run *run, struct webhooks *w)
         api_defer(w->api, on_too_many, run);
         return true;
     }
-    if (mutates ? go_on(run, err) : start_all(run, err))
+    if (advance(run, err))
         return true;
     if (err->kind)
         api_defer(w->api, on_refused, run);

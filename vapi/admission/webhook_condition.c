@@ -9,9 +9,9 @@
 #define COST_COPY  16 /* bytes of a copy for one */
 
 void webhook_pass_begin(struct webhook_pass *p, enum webhook_phase phase,
-                        const struct webhook_review *r, int64_t left)
+                        const struct webhook_review *r, const struct webhook_form *f, int64_t left)
 {
-    *p = (struct webhook_pass){.phase = phase, .review = r, .request.left = left};
+    *p = (struct webhook_pass){.phase = phase, .review = r, .form = f, .request.left = left};
 }
 
 int64_t webhook_pass_end(struct webhook_pass *p)
@@ -23,8 +23,17 @@ int64_t webhook_pass_end(struct webhook_pass *p)
 
 static void open_request(struct webhook_pass *p)
 {
-    if (!p->request.arena)
-        webhook_request(p->phase, p->review, arena_new(POLICY_MEMORY), &p->call, &p->request);
+    struct policy_request *q = &p->request;
+    const struct webhook_form *f = p->form;
+
+    if (!q->arena)
+        webhook_request(p->phase, p->review, arena_new(POLICY_MEMORY), &p->call, q);
+    if (p->phase == WEBHOOKS_MUTATING) {
+        const cJSON *object = f->as && f->object ? f->object : p->review->object;
+
+        q->has_labels[0] &= q->object == object;
+        q->object = object;
+    }
 }
 
 /* ---- rules and selectors ---- */
@@ -47,21 +56,20 @@ int webhook_pass_matches(struct webhook_pass *p, struct webhook_hook *h, struct 
 /* ---- matchConditions ---- */
 
 /* One copy at a time: hooks of other versions may take turns. */
-static void open_view(struct webhook_pass *p, const struct resource *as, webhook_show show,
-                      void *ctx)
+static void open_view(struct webhook_pass *p, const struct resource *as)
 {
     if (p->view.resource == as)
         return;
     arena_free(p->shown);
     p->shown = arena_new(0);
-    p->view = (struct policy_view){.resource = as,
-                                   .object = show(p->shown, ctx, as, false),
-                                   .old = show(p->shown, ctx, as, true)};
+    p->view = (struct policy_view){
+        .resource = as,
+        .object = webhook_shown(p->shown, p->phase, p->review, p->form, as, false),
+        .old = webhook_shown(p->shown, p->phase, p->review, p->form, as, true)};
     p->request.left -= (int64_t)arena_used(p->shown) / COST_COPY;
 }
 
-static int evaluate(struct webhook_pass *p, const struct webhook_hook *h, webhook_show show,
-                    void *ctx, struct str *ret_error)
+static int evaluate(struct webhook_pass *p, const struct webhook_hook *h, struct str *ret_error)
 {
     const struct policy hook = {.expressions = h->parts->expressions};
     struct policy_request *q = &p->request;
@@ -74,12 +82,11 @@ static int evaluate(struct webhook_pass *p, const struct webhook_hook *h, webhoo
         *ret_error = STR("compilation error: the expressions of the configuration are too large");
         return -1;
     }
-    open_view(p, h->as, show, ctx);
+    open_view(p, h->as);
     return policy_conditions_hold(q, &hook, &p->view, NULL, ret_error);
 }
 
-int webhook_pass_admits(struct webhook_pass *p, const struct webhook_hook *h, webhook_show show,
-                        void *ctx, struct err *err)
+int webhook_pass_admits(struct webhook_pass *p, const struct webhook_hook *h, struct err *err)
 {
     const struct webhook_review *r = p->review;
     struct str error;
@@ -87,7 +94,7 @@ int webhook_pass_admits(struct webhook_pass *p, const struct webhook_hook *h, we
 
     if (!h->parts->n)
         return 1;
-    held = evaluate(p, h, show, ctx, &error);
+    held = evaluate(p, h, &error);
     if (held >= 0 || h->ignores)
         return held > 0;
     return err_forbidden(err, r->requested->group, r->requested->plural,

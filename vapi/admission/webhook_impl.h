@@ -38,20 +38,39 @@ struct webhook_configuration {
 };
 extern const struct compiled_kind WEBHOOK_CONFIGURATIONS[2]; /* by phase */
 
+/* webhook_version.c: the object in a version that a conversion webhook makes, by versions.h. */
+struct webhook_form {
+    const struct resource *as; /* NULL: the objects are those of the review */
+    const cJSON *object, *old;
+    bool changed;  /* a hook changed `object` since it was made */
+    bool replaced; /* the review's object is what was made of a form */
+};
+/* So that a hook that reads `as` can be shown the objects. 1; 0: it waits for what is wished for;
+ * -1 with err. */
+int webhook_form_open(struct webhook_form *f, enum webhook_phase phase, struct webhook_review *r,
+                      const struct resource *as, struct err *err) MUST_CHECK;
+/* So that the review's object is what hooks made of it; likewise. */
+int webhook_form_close(struct webhook_form *f, struct webhook_review *r,
+                       struct err *err) MUST_CHECK;
+/* What a hook that reads `as` sees, a copy in a; NULL: there is no such object. */
+cJSON *webhook_shown(struct arena *a, enum webhook_phase phase, const struct webhook_review *r,
+                     const struct webhook_form *f, const struct resource *as, bool old);
+/* What mutating hooks do not see comes back, as far as it is theirs to change. */
+void webhook_unhide(const struct webhook_review *r, cJSON *object);
+
 /* webhook_condition.c: which hooks see one write, with no pause between them. */
 struct webhook_pass {
     enum webhook_phase phase;
     const struct webhook_review *review;
+    const struct webhook_form *form;
     struct admission_call call;
     struct policy_request request; /* arena NULL: no hook was judged */
     struct arena *shown;           /* of the view: of the resource of the last hook */
     struct policy_view view;
 };
-/* What a hook that reads `as` sees: a copy in a; NULL: there is no such object. */
-typedef cJSON *(*webhook_show)(struct arena *a, void *ctx, const struct resource *as, bool old);
 
 void webhook_pass_begin(struct webhook_pass *p, enum webhook_phase phase,
-                        const struct webhook_review *r, int64_t left);
+                        const struct webhook_review *r, const struct webhook_form *f, int64_t left);
 int64_t webhook_pass_end(struct webhook_pass *p); /* what is left of POLICY_REQUEST_LIMIT */
 /* A write of admission's own objects, which no webhook sees: a broken one can be removed. */
 bool webhook_is_exempt(const struct webhook_review *r);
@@ -59,9 +78,10 @@ bool webhook_is_exempt(const struct webhook_review *r);
  * 1, 0, or -1 with err. */
 int webhook_pass_matches(struct webhook_pass *p, struct webhook_hook *h,
                          struct err *err) MUST_CHECK;
-/* A hook that matches. 1: it is called; 0: it is not; -1: FORBIDDEN by its conditions. */
-int webhook_pass_admits(struct webhook_pass *p, const struct webhook_hook *h, webhook_show show,
-                        void *ctx, struct err *err) MUST_CHECK;
+/* A hook that matches, whose form is open. 1: it is called; 0: it is not; -1: FORBIDDEN by its
+ * conditions. */
+int webhook_pass_admits(struct webhook_pass *p, const struct webhook_hook *h,
+                        struct err *err) MUST_CHECK;
 
 /* webhook_review.c */
 /* The request as hooks and their conditions see it: in a, but for q->left. */

@@ -58,7 +58,6 @@ static void fail(struct review *r, const struct err *err)
 static void admission_of(struct review *r, struct admission_call *ret)
 {
     call_admission(r->call, r->plan->operation, ret);
-    ret->call = r->call;
     ret->apart = true;
 }
 

@@ -41,7 +41,7 @@ struct removal {
     enum fate fate;
     bool marked;     /* object has another deletionTimestamp than old */
     bool unreadable; /* base is unreadable: old only identifies it */
-    bool paused;     /* a webhook was called */
+    bool paused;     /* a webhook was called, or converted what policies see */
     enum webhook_phase phase;
     unsigned attempts;
     const struct store_object *stored;
@@ -414,6 +414,35 @@ static void execute(struct removal *d)
 }
 
 static void review(struct removal *d, enum webhook_phase phase);
+static void on_versions(void *ctx, const struct err *err);
+
+static void admit_and_go_on(struct removal *d)
+{
+    struct call *c = d->call;
+    int failed = admit(d);
+
+    d->paused |= versions_wanted(&call_entry(c)->of_admission);
+    if (versions_make(&call_entry(c)->of_admission, on_versions, d))
+        err_clear(&d->err);
+    else if (failed)
+        fail(d, &d->err);
+    else if (d->unreadable || !call_has_webhooks(c))
+        execute(d);
+    else
+        review(d, WEBHOOKS_MUTATING);
+}
+
+static void on_versions(void *ctx, const struct err *err)
+{
+    struct removal *d = ctx;
+
+    assert(d->call->magic == CALL_MAGIC && !err);
+    if (call_check_over(d->call, &d->err) || write_check_served(d->call, d->requested, &d->err) ||
+        (d->unreadable && quarantine_of(d->call) != d->base && commit_modified(d->call, &d->err)))
+        fail(d, &d->err);
+    else
+        admit_and_go_on(d);
+}
 
 static void begin_with(struct removal *d, const cJSON *seen)
 {
@@ -425,14 +454,11 @@ static void begin_with(struct removal *d, const cJSON *seen)
         json_set_str(c->arena, d->object, "apiVersion", c->resource->api_version);
     d->old = json_copy(c->arena, d->object);
     d->seen = seen ? seen : d->old;
-    if (delete_preconditions(c, d->base, &d->err) || admit(d)) {
+    call_entry(c)->of_admission = (struct versions){0};
+    if (delete_preconditions(c, d->base, &d->err))
         fail(d, &d->err);
-        return;
-    }
-    if (d->unreadable || !call_has_webhooks(c))
-        execute(d);
     else
-        review(d, WEBHOOKS_MUTATING);
+        admit_and_go_on(d);
 }
 
 static void on_seen(void *ctx, cJSON *tree, const struct err *err)

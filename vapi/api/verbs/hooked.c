@@ -24,11 +24,15 @@ int write_decode_hooked(struct call *c, const struct resource *as, cJSON *object
     body_set_kind(c, object);
     failed = body_normalise(c, object, err);
     why = failed ? NULL : kinds_unreadable(c->arena, as, object);
-    c->resource = kept;
     if (failed)
         reviewed_unwrap(err);
-    if (failed || why)
-        return failed ? -1 : err_set(err, &ERR_INTERNAL, "%s", why);
+    else if (why)
+        failed = err_set(err, &ERR_INTERNAL, "%s", why);
+    else if (kept->conversion)
+        failed = write_set_defaults(c, object, err);
+    c->resource = kept;
+    if (failed || kept->conversion) /* which a webhook converts */
+        return failed;
     if (kept->crd)
         json_set_str(c->arena, object, "apiVersion", kept->api_version);
     else

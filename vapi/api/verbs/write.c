@@ -3,7 +3,7 @@
  *
  * Create, update and patch, as one machine. Every step may fail the call; only PROPOSE, HOOK, ADMIT
  * and REVIEW may wait: for mutating webhooks, the syncer, and validating webhooks; and for the one
- * that converts a custom resource BASE, MAKE and KEEP.
+ * that converts a custom resource BASE, MAKE, MUTATE, CONFIRM and KEEP.
  *
  *   DECODE -> BASE -> PROPOSE -> MAKE -> META -> MUTATE -> HOOK -> PREPARE -> VALIDATE
  *              ^                                                                v
@@ -240,6 +240,7 @@ static enum outcome step_base(struct write *w, struct err *err)
 
     c->resource = w->requested;
     call_entry(c)->stored_form = NULL;
+    call_entry(c)->of_admission = (struct versions){0};
     w->kept = false;
     w->base = store_object_unref(w->base);
     w->old = w->respelled = NULL;
@@ -423,19 +424,43 @@ static int mutate(struct write *w, cJSON **ret_before, struct err *err)
     if (w->plan->reviewed || w->plan->propose)
         return 0;
     call_admission(w->call, operation(w), &a);
-    a.call = w->call;
     a.decode = write_decode_hooked;
     a.replaced = ret_before;
     return admission_mutate(&a, w->object, w->old, err);
 }
 
+/* Policies see other versions of the object: the step is repeated once a webhook made them. */
+static void on_admission_versions(void *ctx, const struct err *err)
+{
+    struct write *w = ctx;
+
+    assert(w->magic == WRITE_MAGIC && !err);
+    if (call_check_over(w->call, &w->err) || write_check_served(w->call, w->requested, &w->err))
+        fail(w, &w->err);
+    else
+        write_tick(w);
+}
+
+static bool awaits_versions(struct write *w, void (*done)(void *ctx, const struct err *err))
+{
+    if (!versions_make(&call_entry(w->call)->of_admission, done, w))
+        return false;
+    err_clear(&w->err);
+    return true;
+}
+
 static enum outcome step_mutate(struct write *w, struct err *err)
 {
-    cJSON *before;
+    bool converts = w->requested->conversion;
+    cJSON *kept = converts ? json_copy(w->call->arena, w->object) : NULL, *before;
+    int failed = mutate(w, &before, err);
 
-    if (mutate(w, &before, err) ||
-        (before && write_keep_identity(w->call, w->object, before, w->base, err)) ||
-        write_set_defaults(w->call, w->object, err))
+    if (awaits_versions(w, on_admission_versions)) {
+        w->object = kept;
+        return WAITING;
+    }
+    if (failed || (before && write_keep_identity(w->call, w->object, before, w->base, err)) ||
+        (!converts && write_set_defaults(w->call, w->object, err)))
         return FAILED;
     vapi_meta_dedup_owners(w->call, w->object, true);
     return GO_ON;
@@ -515,7 +540,6 @@ static enum outcome step_propose(struct write *w, struct err *err)
         return FAILED;
     call_admission(c, operation(w), &a);
     a.apart = true;
-    a.call = c;
     a.decode = reviewed_decode;
     a.replaced = &before;
     if (admission_mutate(&a, w->part.object, w->part.old, err))
@@ -806,7 +830,11 @@ static int confirm(struct write *w, struct err *err)
 
 static enum outcome step_confirm(struct write *w, struct err *err)
 {
-    return confirm(w, err) ? FAILED : GO_ON;
+    int failed = confirm(w, err);
+
+    if (awaits_versions(w, on_admission_versions))
+        return WAITING;
+    return failed ? FAILED : GO_ON;
 }
 
 /* ---- REVIEW: validating webhooks ---- */
@@ -823,18 +851,44 @@ static int confirm_again(struct write *w, struct err *err)
     return confirm(w, err);
 }
 
+static void on_versions_again(void *ctx, const struct err *err);
+
+/* A policy that came in the pause may need another version of the object. */
+static void resume(struct write *w)
+{
+    int failed = confirm_again(w, &w->err);
+
+    if (awaits_versions(w, on_versions_again))
+        return;
+    if (failed) {
+        fail(w, &w->err);
+        return;
+    }
+    w->step++;
+    write_tick(w);
+}
+
+static void on_versions_again(void *ctx, const struct err *err)
+{
+    struct write *w = ctx;
+
+    assert(w->magic == WRITE_MAGIC && !err);
+    if (call_check_over(w->call, &w->err))
+        fail(w, &w->err);
+    else
+        resume(w);
+}
+
 static void on_reviewed(void *ctx, cJSON *object, bool changed, const struct err *err)
 {
     struct write *w = ctx;
 
     (void)object;
     assert(w->magic == WRITE_MAGIC && w->step == STEP_REVIEW && !changed);
-    if (err || confirm_again(w, &w->err)) {
-        fail(w, err ? err : &w->err);
-        return;
-    }
-    w->step++;
-    write_tick(w);
+    if (err)
+        fail(w, err);
+    else
+        resume(w);
 }
 
 static enum outcome step_review(struct write *w, struct err *err)
@@ -855,14 +909,13 @@ static void on_kept(void *ctx, cJSON *tree, const struct err *err)
     struct write *w = ctx;
 
     assert(w->magic == WRITE_MAGIC && w->step == STEP_KEEP);
-    if (err || confirm_again(w, &w->err)) {
-        fail(w, err ? err : &w->err);
+    if (err) {
+        fail(w, err);
         return;
     }
     call_entry(w->call)->stored_form = tree;
     w->kept = true;
-    w->step++;
-    write_tick(w);
+    resume(w);
 }
 
 static bool is_removal(const struct write *w);
