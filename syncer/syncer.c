@@ -352,6 +352,7 @@ static void make_parts(struct syncer *s)
     s->devices = sync_devices_new(s);
     s->rejections = sync_rejections_new();
     s->webhooks = sync_webhooks_new(s);
+    s->extensions = sync_extensions_new(s);
     s->mirrors = sync_mirrors_new(s);
     s->aliases = sync_aliases_new(s);
     s->defer = NEW(uv_timer_t);
@@ -484,6 +485,7 @@ static void on_defer_closed(uv_handle_t *handle)
     s->devices = sync_devices_free(s->devices);
     s->rejections = sync_rejections_free(s->rejections);
     s->webhooks = sync_webhooks_free(s->webhooks);
+    s->extensions = sync_extensions_free(s->extensions);
     s->mirrors = sync_mirrors_free(s->mirrors);
     s->aliases = sync_aliases_free(s->aliases);
     arena_free(s->arena);
@@ -550,6 +552,7 @@ static void on_lease_released(void *ctx)
     host_stop(s->host);
     s->open_parts++;
     s->open_parts += (unsigned)sync_webhooks_close(s->webhooks, on_controller_closed, s);
+    s->open_parts += (unsigned)sync_extensions_close(s->extensions, on_controller_closed, s);
     s->open_parts += (unsigned)sync_mirrors_close(s->mirrors, on_controller_closed, s);
     s->open_parts += (unsigned)sync_aliases_close(s->aliases, on_controller_closed, s);
     s->open_parts += (unsigned)sync_gangs_close(s->gangs, on_controller_closed, s);

@@ -77,10 +77,12 @@ int pki_sign_request(struct pki *p, struct arena *a, struct str pem, const struc
 int64_t pki_certificate_end(struct str pem); /* notAfter in unix seconds; 0: invalid */
 /* Checks that a string holds certificates as PEM and nothing unreadable; BAD_REQUEST. */
 int pki_check_bundle(struct str pem, struct err *err) MUST_CHECK;
-/* A self-signed CA whose private key was discarded: for places that require a CA where none is to
- * be trusted. */
-int pki_placeholder_ca(struct arena *a, struct str cn, const struct clock *clock,
-                       const struct rng *rng, struct str *ret_pem, struct err *err) MUST_CHECK;
+/* The front proxy that this process is for extension API servers: its own CA, made when it is first
+ * needed, PEM in arena; and the client certificate it signed, valid until the next call. */
+#define PKI_FRONT_PROXY "front-proxy-client" /* its common name */
+int pki_front_proxy_ca(struct pki *p, struct arena *a, struct str *ret, struct err *err) MUST_CHECK;
+int pki_front_proxy(struct pki *p, struct str *ret_cert, struct str *ret_key,
+                    struct err *err) MUST_CHECK;
 /* A kubeconfig (YAML) with inline certificates and a client certificate of its own; with `bearer`
  * it ends where a token has to be appended. */
 struct pki_kubeconfig {

@@ -8,6 +8,7 @@
 #include <sublet/err.h>
 #include <sublet/json.h>
 
+struct forward_ops;
 struct proxy;
 struct resource;
 
@@ -110,6 +111,9 @@ struct vapi_hooks {
      * gave them, and to URLs that the admin lists; never with credentials of this process. done()
      * exactly once, not before returning. NULL: no webhook can be reached. */
     void (*webhook)(void *ctx, const struct vapi_webhook *q, vapi_webhook_cb done, void *done_ctx);
+    /* Requests to extension API servers (forward.h), by their Service, with the rules of `webhook`.
+     * NULL: none can be reached. */
+    const struct forward_ops *forward;
     /* Series of the tenant's own GPUs in Prometheus' text format, in its names. done() exactly
      * once; err NULL: body is valid until done() returned. NULL: there is no /metrics/dcgm. */
     void (*devices)(void *ctx, void (*done)(void *done_ctx, struct str body, const struct err *err),

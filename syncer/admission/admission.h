@@ -63,6 +63,17 @@ int sync_webhooks_check(struct syncer *s, struct arena *a, const struct resource
 bool sync_webhook_may_resolve_to(struct str address);
 /* Is it an address at all, and none of this machine or its link? */
 bool sync_webhook_may_call(struct str address);
+/* Where a Service of the tenant's own is: the cluster IP that the host gave this very one. An error
+ * for any other: one without a selector, whose endpoints the tenant writes itself, is one. */
+int sync_service_address(struct syncer *s, struct arena *a, struct str ns, struct str name,
+                         int64_t port, struct str *ret, struct err *err) MUST_CHECK;
+
+/* --- extensions.c --- */
+struct sync_extensions *sync_extensions_new(struct syncer *s);
+extern const struct forward_ops SYNC_EXTENSION_OPS; /* the hook `forward` */
+/* As sync_webhooks_close(). */
+bool sync_extensions_close(struct sync_extensions *x, void (*closed)(void *ctx), void *ctx);
+struct sync_extensions *sync_extensions_free(struct sync_extensions *x); /* takes NULL */
 
 /* --- hooks.c --- */
 void sync_hooks_register(struct syncer *s);

@@ -456,6 +456,7 @@ void sync_hooks_register(struct syncer *s)
                                .webhook = webhook};
 
     hooks.gpu_usage = gpu_usage;
+    hooks.forward = &SYNC_EXTENSION_OPS;
     hooks.kubelets = s->config->kubelets;
     if (sync_nodes_addresses(s->nodes))
         hooks.node_at = node_at;

@@ -108,29 +108,29 @@ static bool has_port(const cJSON *service, int64_t port)
     return false;
 }
 
-static int find_address(struct syncer *s, struct arena *a, const struct vapi_webhook *q,
-                        struct str *ret, struct err *err)
+int sync_service_address(struct syncer *s, struct arena *a, struct str ns, struct str name,
+                         int64_t port, struct str *ret, struct err *err)
 {
-    cJSON *service = syncer_virtual(s, a, SYNC_SERVICES, q->ns, q->service);
+    cJSON *service = syncer_virtual(s, a, SYNC_SERVICES, ns, name);
     const cJSON *address = json_path(service, "spec.clusterIP");
-    struct mapping m = sync_mapping_get(s, a, SYNC_SERVICES, q->ns, q->service);
+    struct mapping m = sync_mapping_get(s, a, SYNC_SERVICES, ns, name);
 
     if (!service)
-        return err_set(err, &ERR_NOT_FOUND, "service \"%.*s\" not found", STR_F(q->service));
-    if (sync_service_is_shown(s, service, q->ns, q->service) || !sync_service_wants_host(service) ||
+        return err_set(err, &ERR_NOT_FOUND, "service \"%.*s\" not found", STR_F(name));
+    if (sync_service_is_shown(s, service, ns, name) || !sync_service_wants_host(service) ||
         !json_count(json_path(service, "spec.selector")))
         return err_set(err, &ERR_FORBIDDEN,
                        "service \"%.*s\" does not select pods of this virtual cluster",
-                       STR_F(q->service));
+                       STR_F(name));
     if (sync_service_is_headless(service))
         return err_set(err, &ERR_FORBIDDEN, "cannot route to service with ClusterIP \"None\"");
-    if (!has_port(service, q->port))
+    if (!has_port(service, port))
         return err_set(err, &ERR_NOT_FOUND, "no service port %lld found for service \"%.*s\"",
-                       (long long)q->port, STR_F(q->service));
+                       (long long)port, STR_F(name));
     if (!str_eq(m.uid, sync_uid(service)) || !translate_service_gave(m.given, address) ||
         !sync_webhook_may_call(json_str(address)))
         return err_set(err, &ERR_UNAVAILABLE, "service \"%.*s\" has no address of the host cluster",
-                       STR_F(q->service));
+                       STR_F(name));
     *ret = json_str(address);
     return 0;
 }
@@ -167,7 +167,7 @@ static int find_server(struct syncer *s, struct arena *a, const struct vapi_webh
         ret->name = arena_printf(a, "%.*s.%.*s.svc", STR_F(q->service), STR_F(q->ns));
         ret->port = (unsigned)q->port;
         ret->path = q->path;
-        return find_address(s, a, q, &ret->address, err);
+        return sync_service_address(s, a, q->ns, q->service, q->port, &ret->address, err);
     }
     if (!config_webhook_url_allowed(s->config, plain, &url))
         return err_set(err, &ERR_FORBIDDEN, NOT_LISTED, STR_F(plain));

@@ -37,7 +37,6 @@ struct sync_watch {
 };
 
 struct ledger;
-struct grants;
 struct refs;
 struct nodes;
 struct dry_runs;
@@ -82,6 +81,7 @@ struct syncer {
     struct devices *devices;
     struct rejections *rejections;
     struct sync_webhooks *webhooks;
+    struct sync_extensions *extensions;
     struct mirrors *mirrors; /* NULL: nothing of the host is shown by sync.fromHost */
     struct aliases *aliases; /* NULL: no Service has a further name on the host */
     struct lease *lease;

@@ -99,12 +99,12 @@ static void report_end(struct wire *w)
         report_failure(&handler, result, detail);
 }
 
-/* A wire with undelivered data or an undelivered end, or NULL. */
+/* A wire with an undelivered head, data or end, or NULL. */
 static struct wire *next_noted(struct curl_transport *t)
 {
     struct wire *w = LIST_FIRST(&t->wires);
 
-    while (w && !w->data.n && !w->ended)
+    while (w && !w->headed && !w->data.n && !w->ended)
         w = LIST_NEXT(w, place);
     return w;
 }
@@ -135,7 +135,10 @@ static void settle(struct curl_transport *t)
     t->settling = true;
     note_ends(t);
     while ((w = next_noted(t))) {
-        if (w->data.n) {
+        if (w->headed) {
+            w->headed = false;
+            w->handler.head(w->handler.ctx);
+        } else if (w->data.n) {
             /* The handler may cancel w, which would free its buffer. */
             struct str bytes = buf_take(&w->data);
 
@@ -305,7 +308,7 @@ static void reload(struct buf *into, struct str path)
     arena_free(a);
 }
 
-static void add_header(struct wire *w, const char *start, struct str value)
+void host_curl_header(struct wire *w, const char *start, struct str value)
 {
     struct buf line = BUF_INIT(0);
 
@@ -325,15 +328,15 @@ static void set_headers(struct wire *w, const struct wire_request *q)
 {
     struct str token = host_curl_token(w->transport);
 
-    add_header(w, "Accept: ", str_c(q->accept));
+    host_curl_header(w, "Accept: ", str_c(q->accept));
     if (q->body.n)
-        add_header(w, "Content-Type: ", str_c(q->content_type));
+        host_curl_header(w, "Content-Type: ", str_c(q->content_type));
     if (token.n)
-        add_header(w, "Authorization: Bearer ", token);
+        host_curl_header(w, "Authorization: Bearer ", token);
     curl_easy_setopt(w->easy, CURLOPT_HTTPHEADER, w->headers);
 }
 
-static void set_blob(CURL *easy, CURLoption option, struct str pem)
+void host_curl_blob(CURL *easy, CURLoption option, struct str pem)
 {
     struct curl_blob blob = {.len = pem.n, .flags = CURL_BLOB_COPY};
 
@@ -354,7 +357,7 @@ static void set_trust(struct wire *w)
 
     if (!ca.n && !k->ca_file.n)
         return;
-    set_blob(w->easy, CURLOPT_CAINFO_BLOB, ca.n ? ca : STR("no certificate"));
+    host_curl_blob(w->easy, CURLOPT_CAINFO_BLOB, ca.n ? ca : STR("no certificate"));
     curl_easy_setopt(w->easy, CURLOPT_CAPATH, NULL);
 }
 
@@ -364,8 +367,8 @@ static void set_tls(struct wire *w)
     const struct kubeconfig *k = t->config;
 
     set_trust(w);
-    set_blob(w->easy, CURLOPT_SSLCERT_BLOB, k->certificate);
-    set_blob(w->easy, CURLOPT_SSLKEY_BLOB, k->key);
+    host_curl_blob(w->easy, CURLOPT_SSLCERT_BLOB, k->certificate);
+    host_curl_blob(w->easy, CURLOPT_SSLKEY_BLOB, k->key);
     if (k->certificate.n) {
         curl_easy_setopt(w->easy, CURLOPT_SSLCERTTYPE, "PEM");
         curl_easy_setopt(w->easy, CURLOPT_SSLKEYTYPE, "PEM");

@@ -2,7 +2,8 @@
  * room: syncer (private to syncer/host)
  *
  * What requests (curl.c) and raw connections (curl_raw.c) share: one multi handle on the loop, and
- * easy handles with the host's address and our credentials. */
+ * easy handles with the host's address and our credentials; and what requests to a tenant's own
+ * servers share (elsewhere.c). */
 #pragma once
 
 #include <sys/queue.h>
@@ -31,6 +32,7 @@ struct wire {
     struct buf data; /* received, not delivered yet */
     struct wire_handler handler;
     struct raw *raw; /* the raw connection it only connects for, or NULL */
+    bool headed;     /* the head was received, not delivered yet */
     bool ended;
     CURLcode result;
     char error[CURL_ERROR_SIZE]; /* libcurl's message, with names and addresses */
@@ -76,3 +78,20 @@ struct str host_curl_token(const struct curl_transport *t);
 /* curl_raw.c */
 extern const struct raw_ops HOST_CURL_RAW;
 void host_curl_raw_opened(struct raw *r, CURLcode result);
+
+/* elsewhere.c: a server that is not the host's API, and why there is no answer of it */
+struct elsewhere {
+    char *where; /* "10.0.0.7:443", "hook.example:443" */
+    struct curl_slist *connect_to;
+};
+/* address empty: name is resolved. */
+void host_elsewhere_init(struct elsewhere *e, struct str name, struct str address, unsigned port);
+void host_elsewhere_fini(struct elsewhere *e);
+/* URL, protocols, trust: ca empty: what libcurl trusts. */
+void host_elsewhere_set(CURL *easy, const struct elsewhere *e, struct str name, unsigned port,
+                        struct str path, struct str ca);
+/* In the words of Go's client. */
+void host_elsewhere_explain(const struct elsewhere *e, const struct wire_failure *f,
+                            struct err *err);
+void host_curl_blob(CURL *easy, CURLoption option, struct str pem); /* empty: none */
+void host_curl_header(struct wire *w, const char *start, struct str value);

@@ -20,12 +20,10 @@ struct sent {
     LIST_ENTRY(sent) place;
     struct host_posts *posts;
     struct wire *wire;
-    struct curl_slist *connect_to;
+    struct elsewhere at;
     struct buf body;
-    struct str where; /* "10.0.0.7:443", "hook.example:443" */
     bool (*may_connect)(struct str address);
     char refused[INET6_ADDRSTRLEN]; /* the last address that may not be connected to; or empty */
-    char *where_text;
     host_post_cb done;
     void *ctx;
 };
@@ -59,9 +57,8 @@ static void finish(struct sent *s, int status, const struct err *err)
 
     LIST_REMOVE(s, place);
     s->done(s->ctx, status, buf_str(&body), err);
-    curl_slist_free_all(s->connect_to);
+    host_elsewhere_fini(&s->at);
     buf_fini(&body);
-    mem_free(s->where_text);
     mem_free(s);
 }
 
@@ -83,22 +80,11 @@ static void on_data(void *ctx, struct str bytes)
 
 static void explain(const struct sent *s, const struct wire_failure *f, struct err *err)
 {
-    const struct err_kind *kind = &ERR_UNAVAILABLE;
-
     if (s->refused[0])
-        err_set(err, kind, "dial tcp %.*s: %s: an address that no webhook may be at",
-                STR_F(s->where), s->refused);
-    else if (f->trouble == HOST_DNS)
-        err_set(err, kind, "dial tcp: lookup %.*s: no such host",
-                STR_F(str_sub(s->where, 0, str_rfind(s->where, ':'))));
-    else if (f->trouble == HOST_TIMEOUT)
-        err_set(err, &ERR_TIMEOUT, "context deadline exceeded");
-    else if (f->trouble == HOST_REFUSED)
-        err_set(err, kind, "dial tcp %.*s: connect: connection refused", STR_F(s->where));
-    else if (f->trouble == HOST_TLS)
-        err_set(err, kind, "tls: failed to verify certificate: %.*s", STR_F(f->detail));
+        err_set(err, &ERR_UNAVAILABLE, "dial tcp %s: %s: an address that no webhook may be at",
+                s->at.where, s->refused);
     else
-        err_set(err, kind, "%s: %.*s", f->text, STR_F(f->detail));
+        host_elsewhere_explain(&s->at, f, err);
 }
 
 static void on_end(void *ctx, int status, int64_t retry_after_s, const struct wire_failure *failure)
@@ -115,20 +101,6 @@ static void on_end(void *ctx, int status, int64_t retry_after_s, const struct wi
 }
 
 /* ---- sending ---- */
-
-static void set_where(struct arena *a, struct sent *s, const struct host_post *p)
-{
-    struct str at = p->address.n ? p->address : p->name;
-    bool v6 = str_find(at, ':') < at.n;
-
-    s->where_text = mem_strdup(
-        arena_printf(a, "%s%.*s%s:%u", v6 ? "[" : "", STR_F(at), v6 ? "]" : "", p->port));
-    s->where = str_c(s->where_text);
-    if (!p->address.n)
-        return;
-    s->connect_to = curl_slist_append(
-        NULL, arena_printf(a, "%.*s:%u:%s", STR_F(p->name), p->port, s->where_text).p);
-}
 
 static bool print_address(const struct sockaddr *a, char *out, size_t size)
 {
@@ -156,29 +128,14 @@ static curl_socket_t on_open_socket(void *ctx, curlsocktype purpose, struct curl
     return socket(a->family, a->socktype | SOCK_CLOEXEC, a->protocol);
 }
 
-static void set_options(struct arena *a, struct sent *s, const struct host_post *p)
+static void set_options(struct sent *s, const struct host_post *p)
 {
     CURL *easy = s->wire->easy;
-    struct curl_blob ca = {(void *)(uintptr_t)p->ca.p, p->ca.n, CURL_BLOB_COPY};
 
-    bool v6 = str_find(p->name, ':') < p->name.n;
-
-    curl_easy_setopt(easy, CURLOPT_URL,
-                     arena_printf(a, "https://%s%.*s%s:%u%.*s", v6 ? "[" : "", STR_F(p->name),
-                                  v6 ? "]" : "", p->port, STR_F(p->path))
-                         .p);
-    curl_easy_setopt(easy, CURLOPT_CONNECT_TO, s->connect_to);
+    host_elsewhere_set(easy, &s->at, p->name, p->port, p->path, p->ca);
     if (p->may_connect) {
         curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, on_open_socket);
         curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, s);
-    }
-    curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "https");
-    curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
-    curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
-    curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-    if (p->ca.n) {
-        curl_easy_setopt(easy, CURLOPT_CAINFO_BLOB, &ca);
-        curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
     }
     curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)p->body.n);
     curl_easy_setopt(easy, CURLOPT_COPYPOSTFIELDS, p->body.p);
@@ -192,7 +149,6 @@ void host_posts_send(struct host_posts *h, const struct host_post *p, host_post_
 {
     const struct wire_handler handler = {.data = on_data, .end = on_end};
     struct curl_transport *t = host_curl_from(h->transport);
-    struct arena *a = arena_new(0);
     struct sent *s = NEW(struct sent);
 
     assert(h->magic == POSTS_MAGIC && !h->stopped);
@@ -202,14 +158,13 @@ void host_posts_send(struct host_posts *h, const struct host_post *p, host_post_
                        .done = done,
                        .ctx = ctx};
     LIST_INSERT_HEAD(&h->sent, s, place);
-    set_where(a, s, p);
+    host_elsewhere_init(&s->at, p->name, p->address, p->port);
     s->wire = host_curl_wire_new(t, STR("/"), p->timeout_ms);
     s->wire->handler = handler;
     s->wire->handler.ctx = s;
     s->wire->data = BUF_INIT(p->most + CURL_MAX_WRITE_SIZE);
-    set_options(a, s, p);
+    set_options(s, p);
     curl_multi_add_handle(t->multi, s->wire->easy);
-    arena_free(a);
 }
 
 /* ---- life ---- */

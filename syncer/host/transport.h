@@ -35,6 +35,7 @@ struct wire_handler {
     /* status 0: no answer, failure says why; failure is NULL otherwise. retry_after_s: 0: none. */
     void (*end)(void *ctx, int status, int64_t retry_after_s, const struct wire_failure *failure);
     void *ctx;
+    void (*head)(void *ctx); /* of a wire whose owner reads the head itself; else NULL */
 };
 
 /* A connection of its own, as bytes. Never called from within a call of raw_ops. */

@@ -22,6 +22,7 @@ FOLDERS = {
         ("kinds",),  # with its folder per group of the API
         ("core",),
         ("auth", "audit"),
+        ("extension",),
         ("admission", "api/flow"),
         ("api/observe",),
         ("api/respond",),

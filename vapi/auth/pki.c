@@ -215,6 +215,7 @@ struct pki *pki_free(struct pki *p)
     assert(p->magic == PKI_MAGIC);
     forget_serving(p);
     pki_forget_ca(p);
+    pki_proxy_forget(p);
     EVP_PKEY_free(p->token_key);
     arena_free(p->serving_arena);
     arena_free(p->arena);

@@ -13,6 +13,12 @@
 #define LEAF_LIFETIME YEAR
 #define SKEW          300 /* seconds of clock skew of other machines */
 
+/* A certificate and its key. */
+struct pki_pair {
+    X509 *cert;
+    EVP_PKEY *key;
+};
+
 struct pki {
     unsigned magic;
     struct store *store;
@@ -30,6 +36,11 @@ struct pki {
     struct str ca_pem;    /* what is trusted: the CA and the previous one */
     struct str chain_pem; /* what follows a leaf: leads to either of them */
     struct str serving_pem, serving_key_pem, token_key_id;
+
+    struct pki_pair proxy_ca;  /* empty until it is needed */
+    struct arena *proxy_arena; /* of the next two; NULL: none is issued */
+    struct str proxy_certificate, proxy_key;
+    int64_t proxy_renew_at;
 };
 
 /* --- pki_ca.c --- */
@@ -44,17 +55,15 @@ struct str pki_record_get(struct pki *p, const char *key); /* STR_NULL: there is
 /* A missing record may be damage: a generated one must not replace it. */
 bool pki_record_lost(struct pki *p, const char *key);
 
-/* A certificate and its key. */
-struct pki_pair {
-    X509 *cert;
-    EVP_PKEY *key;
-};
 void pki_pair_free(struct pki_pair *pair);
 /* False, with *ret empty, unless both records can be read and belong together. */
 bool pki_pair_load(struct pki *p, const char *cert, const char *key, struct pki_pair *ret);
 /* Creates a key and a certificate for it, signed by the CA (by itself when there is none yet). */
 int pki_pair_issue(struct pki *p, const struct cert_request *request, struct pki_pair *ret,
                    struct err *err) MUST_CHECK;
+
+/* --- pki_proxy.c --- */
+void pki_proxy_forget(struct pki *p);
 
 /* --- pki.c --- */
 /* Takes the stored serving certificate, or issues another where it does not serve any more. */

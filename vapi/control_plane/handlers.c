@@ -8,13 +8,14 @@
 
 #include "../api/discovery/discovery.h"
 #include "../api/observe/observe.h"
+#include "../api/proxy/extension.h"
 #include "../api/respond/respond.h"
 #include "../api/verbs/verbs.h"
 #include "../api/watch/watch.h"
 
 static bool (*const ENDPOINTS[])(struct call *c, struct str path) = {
-    health_handle,      metrics_handle, metrics_handle_devices, discovery_handle, openapi_handle,
-    auth_handle_openid, NULL,
+    health_handle,  metrics_handle,     metrics_handle_devices, discovery_handle,
+    openapi_handle, auth_handle_openid, proxy_handle_extension, NULL,
 };
 
 const struct call_handlers API_HANDLERS = {
@@ -44,6 +45,7 @@ const struct call_handlers API_HANDLERS = {
         },
     .measured = call_measured,
     .endpoints = ENDPOINTS,
+    .elsewhere = proxy_extension,
     .instead = read_only_handler,
     .error = respond_error,
     .give_up = respond_give_up,

@@ -17,6 +17,7 @@
 #include "../controllers/expiry.h"
 #include "../core/notice.h"
 #include "../core/quarantine.h"
+#include "../extension/extension.h"
 
 #include <assert.h>
 
@@ -212,6 +213,7 @@ static void free_api(struct vapi *api)
     api->admission_memo = admission_memo_free(api->admission_memo);
     api->webhooks = webhooks_free(api->webhooks);
     api->conversions = conversions_free(api->conversions);
+    api->extensions = extensions_free(api->extensions);
     api->admission_policies = admission_policies_free(api->admission_policies);
     api->auth = auth_free(api->auth);
     api->renewals = mem_free(api->renewals);

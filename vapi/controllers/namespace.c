@@ -4,9 +4,12 @@
  * in its conditions what it waits for. It waits for events, not for time: every object deleted from
  * a terminating namespace requeues its key.
  *
- *   delete pods -> any left? wait -> delete other objects -> count -> conditions -> empty: finalize
+ *   delete pods -> any left? wait -> delete other objects -> count -> conditions
+ *                                                             '-> empty: what extension API servers
+ *                                                                 have of it -> empty: finalize
  *
  * Source: pkg/controller/namespace/deletion of Kubernetes 1.36. */
+#include "namespace_extension.h"
 #include "util.h"
 
 #include <sublet/store_quarantine.h>
@@ -29,6 +32,8 @@ struct content {
     size_t n, budget;
     struct tally *kinds, *finalizers;
     size_t n_kinds, n_finalizers;
+    const cJSON *as_read;
+    struct namespace_elsewhere elsewhere; /* of extension API servers, once nothing is left here */
 };
 
 struct sweep {
@@ -186,32 +191,32 @@ static void finalize(struct content *c)
     reconcile_update_at(c->run, reconcile_resource(c->run, "", "namespaces"), "finalize", c->ns);
 }
 
-static void judge(struct reconcile *r, void *ctx)
+static void report_failures(struct content *c)
 {
-    struct content *c = ctx;
-    const cJSON *as_read = json_copy(reconcile_arena(r), c->ns);
-    struct arena *a;
-    const struct err *err;
+    struct arena *a = reconcile_arena(c->run);
+    const struct err *err = reconcile_error(c->run);
+    struct str undiscovered = c->elsewhere.undiscovered;
+    struct str failure = err ? err->message : c->elsewhere.failure;
 
-    sweep(c, false, false);
-    if (!c->n && !reconcile_error(r)) {
-        finalize(c);
-        return;
-    }
-
-    a = reconcile_arena(c->run);
-    err = reconcile_error(c->run);
-    set(c, "NamespaceDeletionDiscoveryFailure", false, "ResourcesDiscovered",
-        STR("All resources successfully discovered"));
+    set(c, "NamespaceDeletionDiscoveryFailure", undiscovered.n > 0,
+        undiscovered.n ? "DiscoveryFailed" : "ResourcesDiscovered",
+        undiscovered.n ? undiscovered : STR("All resources successfully discovered"));
     set(c, "NamespaceDeletionGroupVersionParsingFailure", false, "ParsedGroupVersions",
         STR("All legacy kube types successfully parsed"));
-    if (err)
+    if (failure.n)
         set(c, "NamespaceDeletionContentFailure", true, "ContentDeletionFailed",
             arena_printf(a, "Failed to delete all resource types, 1 remaining: %.*s",
-                         STR_F(err->message)));
+                         STR_F(failure)));
     else
         set(c, "NamespaceDeletionContentFailure", false, "ContentDeleted",
             STR("All content successfully deleted, may be waiting on finalization"));
+}
+
+static void report(struct content *c)
+{
+    struct arena *a = reconcile_arena(c->run);
+
+    report_failures(c);
     set(c, "NamespaceContentRemaining", c->n_kinds > 0,
         c->n_kinds ? "SomeResourcesRemain" : "ContentRemoved",
         c->n_kinds ? summary_of(a, "Some resources are remaining: ", "has", c->kinds, c->n_kinds)
@@ -222,8 +227,37 @@ static void judge(struct reconcile *r, void *ctx)
             ? summary_of(a, "Some content in the namespace has finalizers remaining: ", "in",
                          c->finalizers, c->n_finalizers)
             : STR("All content-preserving finalizers finished"));
+    controller_status_commit(c->run, reconcile_resource(c->run, "", "namespaces"), c->ns,
+                             c->as_read);
+}
 
-    controller_status_commit(r, reconcile_resource(r, "", "namespaces"), c->ns, as_read);
+/* What is elsewhere sends no events: it is looked at again after a while. */
+static void on_elsewhere(struct reconcile *r, void *ctx)
+{
+    struct content *c = ctx;
+    const struct namespace_elsewhere *e = &c->elsewhere;
+
+    if (!e->n_remaining && !e->undiscovered.n && !e->failure.n) {
+        finalize(c);
+        return;
+    }
+    for (size_t i = 0; i < e->n_remaining; i++)
+        tally_get(reconcile_arena(r), &c->kinds, &c->n_kinds, e->remaining[i].resource)->n +=
+            e->remaining[i].n;
+    report(c);
+    reconcile_again_after(r, NAMESPACE_ELSEWHERE_MS);
+}
+
+static void judge(struct reconcile *r, void *ctx)
+{
+    struct content *c = ctx;
+
+    c->as_read = json_copy(reconcile_arena(r), c->ns);
+    sweep(c, false, false);
+    if (c->n || reconcile_error(r))
+        report(c);
+    else
+        namespace_sweep_elsewhere(r, meta_name(c->ns), &c->elsewhere, on_elsewhere, c);
 }
 
 /* Objects that pods use must not be deleted before the pods. */

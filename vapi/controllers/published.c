@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Objects an API server itself publishes, whichever manager runs the controllers: in kube-system
- * the CA of client certificates, the configuration of request headers of a front proxy, and the
- * start of legacy token tracking; and the default ServiceCIDR. All are recreated when deleted; a
- * wrong key is corrected. There is no front proxy: its CA is one whose private key was discarded.
- * Must not touch other keys in them. Source:
- * pkg/controlplane/controller/{clusterauthenticationtrust, legacytokentracking,defaultservicecidr}
- * of Kubernetes 1.36. */
+ * the CA of client certificates and what extension API servers must know of the front proxy that
+ * this process is for them, and the start of legacy token tracking; and the default ServiceCIDR.
+ * All are recreated when deleted; a wrong key is corrected. Must not touch other keys in them.
+ * Source: pkg/controlplane/controller/{clusterauthenticationtrust,legacytokentracking,
+ * defaultservicecidr} of Kubernetes 1.36. */
 #include "util.h"
 
 #define NAMESPACE  STR("kube-system")
@@ -31,20 +30,19 @@ static bool is_clients_ca(struct reconcile *r, struct str value)
     return str_eq(value, clients_ca(r));
 }
 
+/* Empty when none can be made. */
 static struct str proxys_ca(struct reconcile *r)
 {
-    struct vapi *api = reconcile_api(r);
     struct str pem = STR("");
 
-    if (pki_placeholder_ca(reconcile_arena(r), STR("front-proxy-ca"), vapi_clock(api),
-                           vapi_rng(api), &pem, NULL))
+    if (pki_front_proxy_ca(vapi_pki(reconcile_api(r)), reconcile_arena(r), &pem, NULL))
         return STR("");
     return pem;
 }
 
-static bool is_valid(struct reconcile *r, struct str value)
+static bool is_proxys_ca(struct reconcile *r, struct str value)
 {
-    return pki_certificate_end(value) > reconcile_now_s(r);
+    return str_eq(value, proxys_ca(r));
 }
 
 /* "2026-11-21" */
@@ -63,9 +61,10 @@ static bool is_date(struct reconcile *r, struct str value)
 
 static const struct published PUBLISHED[] = {
     {TRUST, "client-ca-file", NULL, clients_ca, is_clients_ca},
-    {TRUST, "requestheader-client-ca-file", NULL, proxys_ca, is_valid},
-    {TRUST, "requestheader-allowed-names", "[\"front-proxy-client\"]", NULL, NULL},
+    {TRUST, "requestheader-client-ca-file", NULL, proxys_ca, is_proxys_ca},
+    {TRUST, "requestheader-allowed-names", "[\"" PKI_FRONT_PROXY "\"]", NULL, NULL},
     {TRUST, "requestheader-username-headers", "[\"X-Remote-User\"]", NULL, NULL},
+    {TRUST, "requestheader-uid-headers", "[\"X-Remote-Uid\"]", NULL, NULL},
     {TRUST, "requestheader-group-headers", "[\"X-Remote-Group\"]", NULL, NULL},
     {TRUST, "requestheader-extra-headers-prefix", "[\"X-Remote-Extra-\"]", NULL, NULL},
     {TRACKING, "since", NULL, today, is_date},

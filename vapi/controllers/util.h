@@ -10,6 +10,7 @@
 #define API_CONTROLLERS(X)                                                                         \
     X(PUBLISHED_CONTROLLER)                                                                        \
     X(API_SERVICE_CONTROLLER)                                                                      \
+    X(EXTENSION_CONTROLLER)                                                                        \
     X(OWN_ADDRESS_CONTROLLER)                                                                      \
     X(NODE_TAINT_CONTROLLER)                                                                       \
     X(QUOTA_STATUS_CONTROLLER)                                                                     \

@@ -84,6 +84,8 @@ struct call_handlers {
     call_handler measured;                     /* reads of what is not stored */
     /* Non-resource endpoints, ended by NULL: true when path was handled, and answered. */
     bool (*const *endpoints)(struct call *c, struct str path);
+    /* Of a version that is not served here: true when c is answered, or will be. */
+    bool (*elsewhere)(struct call *c, struct str group, struct str version);
     /* Replaces the handler of a write that must wait or is refused; NULL: keeps it. */
     call_handler (*instead)(const struct call *c);
     /* The answers of call.h. */

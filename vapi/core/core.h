@@ -28,7 +28,6 @@ struct flows;
 struct notices;
 struct openapi;
 struct streaming;
-struct vapi_renewals;
 
 struct api_check {
     char *name;
@@ -70,6 +69,7 @@ struct vapi {
     struct admission_memo *admission_memo;
     struct webhooks *webhooks; /* NULL until the first write */
     struct conversions *conversions;
+    struct extensions *extensions; /* NULL: none was used */
     struct admission_policies *admission_policies;
     struct events *events;
     struct notices *notices;

@@ -2,6 +2,7 @@
 /* The rooms around the API core, as small as they can be: the user is what `x-user` says,
  * everything is allowed but to STANDIN.user_denied, and a handful of kinds is served. Must stay
  * without memory beyond STANDIN. */
+#include "../../../vapi/api/proxy/extension.h"
 #include "../../../vapi/crd/version_new.h"
 #include "api_harness.h"
 
@@ -145,6 +146,21 @@ void auth_issue_token(struct call *call)
 }
 
 /* Answers with the method and the body that would be forwarded. */
+bool proxy_extension(struct call *call, struct str group, struct str version)
+{
+    (void)call;
+    (void)group;
+    (void)version;
+    return false;
+}
+
+bool proxy_handle_extension(struct call *call, struct str path)
+{
+    (void)call;
+    (void)path;
+    return false;
+}
+
 void sub_proxy(struct call *call)
 {
     call_raw(call, 200, STR("text/plain"),
@@ -199,6 +215,14 @@ int64_t pki_serving_renew_at(const struct pki *p)
 {
     (void)p;
     return INT64_MAX;
+}
+
+int pki_front_proxy(struct pki *p, struct str *ret_cert, struct str *ret_key, struct err *err)
+{
+    (void)p;
+    (void)err;
+    *ret_cert = *ret_key = STR("");
+    return 0;
 }
 
 int pki_renew_serving(struct pki *p, struct err *err)

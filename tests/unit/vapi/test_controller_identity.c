@@ -244,27 +244,27 @@ static void clients_ca_is_published(void **state)
     assert_non_null(world_get(W, "configmaps", "kube-system", name));
 }
 
-static void front_proxys_ca_vouches_for_nobody(void **state)
+static void front_proxys_ca_is_published(void **state)
 {
     (void)state;
     static const char name[] = "extension-apiserver-authentication";
     static const char key[] = "requestheader-client-ca-file";
     const cJSON *map = world_get(W, "configmaps", "kube-system", name);
-    struct str ca = json_str(json_get(json_get(map, "data"), key));
+    struct str ca = json_str(json_get(json_get(map, "data"), key)), ours;
 
+    assert_int_equal(pki_front_proxy_ca(vapi_pki(world_api(W)), world_arena(W), &ours, NULL), 0);
+    assert_true(str_eq(ca, ours));
     assert_true(pki_certificate_end(ca) > world_now(W));
     assert_false(str_eq(ca, pki_ca_pem(vapi_pki(world_api(W)))));
-    world_patch(W, "configmaps", "kube-system", name, "{'metadata':{'labels':{'a':'b'}}}");
-    world_settle(W);
-    map = world_get(W, "configmaps", "kube-system", name);
-    assert_true(str_eq(json_str(json_get(json_get(map, "data"), key)), ca)); /* and is kept */
     world_patch(W, "configmaps", "kube-system", name,
                 "{'data':{'requestheader-client-ca-file':'x','requestheader-allowed-names':'[]'}}");
     world_settle(W);
     map = world_get(W, "configmaps", "kube-system", name);
-    assert_true(pki_certificate_end(json_str(json_get(json_get(map, "data"), key))));
+    assert_true(str_eq(json_str(json_get(json_get(map, "data"), key)), ca));
     assert_str(json_str(json_get(json_get(map, "data"), "requestheader-allowed-names")),
                "[\"front-proxy-client\"]");
+    assert_str(json_str(json_get(json_get(map, "data"), "requestheader-uid-headers")),
+               "[\"X-Remote-Uid\"]");
 }
 
 static void since_when_old_tokens_are_counted(void **state)
@@ -332,7 +332,7 @@ int main(void)
         WORLD_TEST(secret_is_filled_and_goes_with_its_account),
         WORLD_TEST(token_without_an_account_goes),
         WORLD_TEST(clients_ca_is_published),
-        WORLD_TEST(front_proxys_ca_vouches_for_nobody),
+        WORLD_TEST(front_proxys_ca_is_published),
         WORLD_TEST(since_when_old_tokens_are_counted),
         WORLD_TEST(pods_of_a_lost_node_go),
         WORLD_TEST(pods_of_a_node_that_came_back_stay),

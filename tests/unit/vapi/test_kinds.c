@@ -356,8 +356,7 @@ static const struct {
     {"admissionregistration.k8s.io", "mutatingadmissionpolicies", "{}", NULL},
     {"admissionregistration.k8s.io", "mutatingadmissionpolicybindings", "{}", NULL},
     {"apiregistration.k8s.io", "apiservices", "{\"spec\":{\"group\":\"g\"}}", NULL},
-    {"apiregistration.k8s.io", "apiservices", "{\"spec\":{\"service\":{\"name\":\"s\"}}}",
-     "spec.service of an APIService has no effect yet: "},
+    {"apiregistration.k8s.io", "apiservices", "{\"spec\":{\"service\":{\"name\":\"s\"}}}", NULL},
     {"apiextensions.k8s.io", "customresourcedefinitions",
      "{\"spec\":{\"conversion\":{\"strategy\":\"None\"},\"versions\":[{\"schema\":{"
      "\"openAPIV3Schema\":{\"properties\":{\"x-kubernetes-validations\":{\"type\":\"string\"}}}}}]}"

@@ -299,6 +299,47 @@ static void test_a_previous_one_that_ended_is_not_trusted(void **state)
     assert_int_equal(pki_cert_count(pki_ca_pem(w->pki)), 2);
 }
 
+static struct str proxy_ca(struct world *w)
+{
+    struct str ret;
+
+    assert_int_equal(pki_front_proxy_ca(w->pki, w->arena, &ret, &w->err), 0);
+    return ret;
+}
+
+static struct str proxy_client(struct world *w)
+{
+    struct str cert, key;
+
+    assert_int_equal(pki_front_proxy(w->pki, &cert, &key, &w->err), 0);
+    assert_true(str_contains(key, STR("PRIVATE KEY")));
+    return arena_str(w->arena, cert);
+}
+
+static void test_the_front_proxy_has_an_authority_of_its_own(void **state)
+{
+    struct world *w = *state;
+    struct str ca = proxy_ca(w), cert = proxy_client(w);
+
+    assert_true(accepts(w, ca, cert, "ssl_client"));
+    assert_false(lets_in(w, cert));
+    assert_false(accepts(w, ca, client(w), "ssl_client"));
+    assert_true(str_eq(proxy_client(w), cert)); /* the same until it is renewed */
+    committed(w);
+    close_all(w);
+    open_all(w);
+    assert_true(str_eq(proxy_ca(w), ca));
+    rotate(w);
+    assert_true(str_eq(proxy_ca(w), ca));
+    cert = proxy_client(w);
+    w->now += 250 * DAY;
+    assert_false(str_eq(proxy_client(w), cert));
+    assert_true(accepts(w, ca, proxy_client(w), "ssl_client"));
+    w->now += 9 * 365 * DAY;
+    assert_false(str_eq(proxy_ca(w), ca)); /* before it ends */
+    assert_true(accepts(w, proxy_ca(w), proxy_client(w), "ssl_client"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -308,6 +349,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_an_order_has_no_effect_by_itself, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_second_order_waits_for_the_first, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_previous_one_that_ended_is_not_trusted, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_the_front_proxy_has_an_authority_of_its_own, setup,
                                         teardown),
     };
 

@@ -5,6 +5,7 @@
  * get a 304. It must never name anything that is not served. Source: apiserver
  * pkg/endpoints/discovery. */
 #include "discovery.h"
+#include "discovery_extension.h"
 
 #include "../respond/respond.h"
 
@@ -186,6 +187,8 @@ static cJSON *aggregated(struct call *c, bool core)
     w.open_version = v2_version;
     w.resource = v2_resource;
     registry_each(vapi_registry(c->api), on_walk, &w);
+    if (!core)
+        discovery_add_extensions(c, w.groups, STR_NULL, true);
     return list;
 }
 
@@ -234,6 +237,7 @@ static cJSON *group_list(struct call *c, struct str only)
     w.open_group = v1_group;
     w.open_version = v1_version;
     registry_each(vapi_registry(c->api), on_walk, &w);
+    discovery_add_extensions(c, w.groups, only, false);
     return w.groups;
 }
 
@@ -454,6 +458,11 @@ static bool path_of_kind(void *ctx, const struct resource *r)
     return true;
 }
 
+static void path_of_extension(void *ctx, struct str path)
+{
+    add_path(ctx, path);
+}
+
 static void add_health(struct paths *p)
 {
     for (size_t e = 0; e < N_HEALTH_PATHS; e++) {
@@ -500,6 +509,7 @@ static void answer_index(struct call *c)
     for (size_t i = 0; i < COUNT(plain); i++)
         add_path(&p, str_c(plain[i]));
     registry_each(vapi_registry(c->api), path_of_kind, &p);
+    discovery_extension_paths(c, path_of_extension, &p);
     add_health(&p);
     json_set(c->arena, index, "paths", in_order(&p));
     c->pretty = true;

@@ -389,6 +389,16 @@ static void set_audit_id(struct call *c)
     call_entry(c)->audit_id = arena_str(c->arena, str_c(uuid));
 }
 
+/* An extension API server answers it. */
+static bool is_elsewhere(struct route *r)
+{
+    const struct target *t = &r->target;
+    struct call *c = r->call;
+
+    return t->group.n && c->api->handlers->elsewhere &&
+           c->api->handlers->elsewhere(c, t->group, t->version);
+}
+
 /* Called when flow control lets the request run. */
 static void run(void *ctx)
 {
@@ -400,8 +410,10 @@ static void run(void *ctx)
     } else if (r->target.is_resource) {
         enum look_up found = find_resource(r);
 
-        if (found == UNKNOWN)
+        if (found == UNKNOWN && !is_elsewhere(r))
             answer_unknown(r);
+        else if (found == UNKNOWN)
+            return;
         else if (found == REFUSED || read_request(r))
             call_error(r->call, &r->err);
         else

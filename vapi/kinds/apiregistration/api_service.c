@@ -99,14 +99,6 @@ CELL(cell_available)
 
 /* ---- the kind ---- */
 
-static bool is_remote(const cJSON *service)
-{
-    return json_is_object(json_path(service, "spec.service"));
-}
-
-static const struct no_effect NO_EFFECT[] = {
-    {is_remote, "spec.service of an APIService", "no request is sent to that service"}, {NULL}};
-
 const struct kind KIND_API_SERVICE = {
     RESOURCE("apiregistration.k8s.io", "v1", "APIService", "apiservices", "apiservice"),
     .resource.categories = NAMES("api-extensions"),
@@ -119,5 +111,4 @@ const struct kind KIND_API_SERVICE = {
     .prepare_create = service_prepare_create,
     .rules = RULES(RULES_SERVICE),
     .status_rules = RULES(STATUS_RULES),
-    .no_effect = NO_EFFECT,
 };
