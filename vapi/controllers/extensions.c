@@ -198,13 +198,12 @@ static bool has_ready(const cJSON *slice)
     return false;
 }
 
+/* A port without a name is one with an empty name. */
 static bool has_port(const cJSON *slice, struct str name)
 {
     json_each(port, json_get(slice, "ports"))
     {
-        const cJSON *is = json_get(port, "name");
-
-        if (json_is_string(is) && str_eq(json_str(is), name) && json_get(port, "port"))
+        if (str_eq(json_str(json_get(port, "name")), name) && json_get(port, "port"))
             return true;
     }
     return false;

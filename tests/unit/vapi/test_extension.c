@@ -208,6 +208,17 @@ static void a_check_is_repeated_by_time(void **state)
     assert_int_equal(SERVER.calls, before + 3);
 }
 
+static void a_port_may_have_no_name(void **state)
+{
+    (void)state;
+    world_create(W, "services", "n",
+                 "{'metadata':{'name':'s'},'spec':{'selector':{'a':'b'},'ports':[{'port':8443}]}}");
+    world_create(W, "pods", "n", POD);
+    world_create(W, SERVICES, "", REMOTE);
+    world_pass(W, 1);
+    assert_condition("True", "Passed", "all checks passed");
+}
+
 static void without_extensions_nothing_is_called_or_kept(void **state)
 {
     (void)state;
@@ -523,6 +534,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(conditions_say_what_is_missing),
         TEST(a_check_is_repeated_by_time),
+        TEST(a_port_may_have_no_name),
         TEST(without_extensions_nothing_is_called_or_kept),
         TEST(failures_are_retried_less_and_less_often),
         TEST(bad_statuses_and_refusals),
