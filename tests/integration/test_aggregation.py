@@ -283,23 +283,22 @@ def test_a_server_that_is_away(pair, tmp_path):
 
 
 def test_another_certificate(pair, workdir):
-    """The caBundle verifies the server; as upstream, the condition does not depend on it."""
+    """The caBundle verifies the server, also for the condition."""
     got = []
     other = Pki(os.path.join(workdir, "extension-other"))
     for e in pair:
-        e.api.raw("PATCH", f"{SERVICES}/v1.{e.group}", {"spec": {"caBundle": ca_bundle(other)}},
-                  content_type="application/merge-patch+json")
+        def patch(e=e, **spec):
+            e.api.patch(f"{SERVICES}/v1.{e.group}", {"spec": spec})
         path = f"{e.path}/namespaces/{NS}/gauges"
-        eventually(lambda e=e, path=path: b"error trying to reach service" in e.api.raw("GET", path)[2], 60, "it to be refused")
-        code, _, data = e.api.raw("GET", path)
-        got.append((code, data.decode().split(": ")[:3]))
-        e.api.raw("PATCH", f"{SERVICES}/v1.{e.group}", {"spec": {"caBundle": None, "insecureSkipTLSVerify": True}},
-                  content_type="application/merge-patch+json")
+        patch(caBundle=ca_bundle(other))
+        status, _, message = e.becomes("FailedDiscoveryCheck")
+        eventually(lambda e=e, path=path: text_of(e, "GET", path)[2] == "service unavailable\n", 60, "it to be refused")
+        got.append((status, message[:message.index("certificate") + len("certificate")]))
+        patch(caBundle=None, insecureSkipTLSVerify=True)
         eventually(lambda e=e, path=path: e.api.raw("GET", path)[0] == 200, 60, "it to be served unverified")
-        e.api.raw("PATCH", f"{SERVICES}/v1.{e.group}", {"spec": {"caBundle": ca_bundle(e.pki), "insecureSkipTLSVerify": False}},
-                  content_type="application/merge-patch+json")
+        patch(caBundle=ca_bundle(e.pki), insecureSkipTLSVerify=False)
         eventually(lambda e=e, path=path: e.api.raw("GET", path)[0] == 200, 60, "it to be served")
-        assert e.condition()[1] == "Passed"
+        e.becomes("Passed")
     assert got[0] == got[1]
 
 
@@ -314,8 +313,9 @@ def test_only_own_services_are_called(mine):
         "metadata": {"name": "free", "labels": {"kubernetes.io/service-name": "free"}}, "addressType": "IPv4",
         "ports": [{"name": "", "port": 443}], "endpoints": [{"addresses": ["10.1.2.3"]}]})
     mine.api.post(services, {"metadata": {"name": "named"}, "spec": {"type": "ExternalName", "externalName": "localhost"}})
-    for name, namespace in (("free", NS), ("named", NS), ("kubernetes", "default")):
-        mine.register(service={"namespace": namespace, "name": name, "port": 443})
+    own = mine.api.get("/api/v1/namespaces/default/services/kubernetes")["spec"]["ports"][0]["port"]
+    for name, namespace, port in (("free", NS, 443), ("named", NS, 443), ("kubernetes", "default", own)):
+        mine.register(service={"namespace": namespace, "name": name, "port": port})
         status, reason, message = mine.becomes("FailedDiscoveryCheck")
         assert status == "False" and "does not select pods of this virtual cluster" in message
         assert text_of(mine, "GET", f"{mine.path}/gauges")[2] == "service unavailable\n"

@@ -6,10 +6,8 @@
  * check, or take a document from a server whose certificate is not the APIService's. Source:
  * kube-aggregator pkg/controllers/status/remote.
  *
- *   Service, port, endpoints -> GET, verified -+- answered -> Passed, or its bad status
- *                                              |- another certificate -> GET, unverified: upstream
- *                                              |  does not verify here
- *                                              '- no answer -> again, ATTEMPTS in all -> failed */
+ *   Service, port, endpoints -> GET -+- answered -> Passed, or its bad status
+ *                                    '- no answer -> again, ATTEMPTS in all -> failed */
 #include "slices.h"
 #include "util.h"
 
@@ -23,7 +21,6 @@
 #define CALM_MS        100
 #define TIMEOUT_MS     5000
 #define ATTEMPTS       3
-#define NOT_VERIFIED   STR("tls: failed to verify certificate")
 
 struct check {
     struct reconcile *run;
@@ -32,7 +29,6 @@ struct check {
     struct extension x;
     struct str url;
     unsigned attempts;
-    bool unverified;
     int status;
     struct buf body;
 };
@@ -80,10 +76,8 @@ static void fail(struct check *k, struct str message)
 static void succeed(struct check *k)
 {
     struct arena *a = reconcile_arena(k->run);
-    bool whole = !k->unverified && !k->body.failed;
-
     extension_keep(reconcile_api(k->run), &k->x,
-                   whole ? extension_resources(a, buf_str(&k->body)) : NULL);
+                   k->body.failed ? NULL : extension_resources(a, buf_str(&k->body)));
     set(k, true, "Passed", STR("all checks passed"));
     reconcile_again_after(k->run, CHECK_MS);
 }
@@ -110,8 +104,6 @@ static void on_data(void *ctx, struct str bytes)
 
 static bool is_again(struct check *k, const struct err *err)
 {
-    if (str_has_prefix(err->message, NOT_VERIFIED) && !k->unverified)
-        return k->unverified = true;
     return ++k->attempts < ATTEMPTS && err->kind != &ERR_TIMEOUT;
 }
 
@@ -160,8 +152,7 @@ static void ask(struct check *k)
         .user = &aggregator,
         .headers = &accept,
         .n_headers = 1,
-        .timeout_ms = TIMEOUT_MS,
-        .unverified = k->unverified};
+        .timeout_ms = TIMEOUT_MS};
     struct err err;
 
     err_init(&err, a);

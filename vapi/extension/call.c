@@ -106,7 +106,7 @@ static int prepare(struct vapi *api, struct arena *a, const struct extension *x,
                                     .path = q->path,
                                     .body = q->body,
                                     .ca = x->ca,
-                                    .insecure = x->insecure || q->unverified,
+                                    .insecure = x->insecure,
                                     .timeout_ms = q->timeout_ms};
     if (!vapi_get_hooks(api)->forward)
         return err_set(err, &ERR_UNAVAILABLE, "this virtual cluster has no host cluster");

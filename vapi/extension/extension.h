@@ -48,7 +48,6 @@ struct extension_request {
     size_t n_headers;
     struct str body;
     int64_t timeout_ms; /* to the end of the answer; 0: none */
-    bool unverified;    /* whatever certificate the server has */
 };
 /* Events as in forward.h. NULL: it is not sent, as err says: UNAVAILABLE, NOT_FOUND, FORBIDDEN: the
  * Service cannot be reached; TOO_MANY_REQUESTS; BAD_REQUEST: a header that cannot be sent. */
