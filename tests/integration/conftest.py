@@ -4,7 +4,15 @@ import pytest
 
 from testenv.fixtures import *  # noqa: F401,F403 - fixtures and hooks are found by name
 
+# The files that take longest begin first: a session that has one left at the end would run alone for minutes.
+LONGEST = ("manifests", "refusals", "ten_teams", "kill", "kubectl_alike", "maintenance", "restore", "image", "operator",
+           "protocol", "differential", "upstream", "pod_security", "bench")
 HOSTS = {"real": "real_host", "embedded": "embedded_host"}
+
+
+def pytest_collection_modifyitems(items):
+    rank = {f"test_{name}": i for i, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: rank.get(item.path.stem, len(rank)))
 
 
 def pytest_generate_tests(metafunc):

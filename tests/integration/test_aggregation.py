@@ -314,10 +314,13 @@ def test_only_own_services_are_called(mine):
         "ports": [{"name": "", "port": 443}], "endpoints": [{"addresses": ["10.1.2.3"]}]})
     mine.api.post(services, {"metadata": {"name": "named"}, "spec": {"type": "ExternalName", "externalName": "localhost"}})
     own = mine.api.get("/api/v1/namespaces/default/services/kubernetes")["spec"]["ports"][0]["port"]
-    for name, namespace, port in (("free", NS, 443), ("named", NS, 443), ("kubernetes", "default", own)):
+    foreign = "FailedDiscoveryCheck", "does not select pods of this virtual cluster"
+    nowhere = "EndpointsNotFound", 'cannot find endpointslices for service/kubernetes in "default"'
+    for name, namespace, port, (reason, words) in (
+            ("free", NS, 443, foreign), ("named", NS, 443, foreign), ("kubernetes", "default", own, nowhere)):
         mine.register(service={"namespace": namespace, "name": name, "port": port})
-        status, reason, message = mine.becomes("FailedDiscoveryCheck")
-        assert status == "False" and "does not select pods of this virtual cluster" in message
+        status, _, message = mine.becomes(reason)
+        assert status == "False" and words in message
         assert text_of(mine, "GET", f"{mine.path}/gauges")[2] == "service unavailable\n"
         mine.api.delete(f"{SERVICES}/v1.{mine.group}")
         eventually(lambda: mine.api.raw("GET", mine.path)[0] == 404, 30, "it to be gone")

@@ -172,7 +172,7 @@ def test_a_drained_pool_is_given_back(host, grants, tenant):
     eventually(lambda: ready(vc) == 3, 120, "the pods to run")
     began = {p["metadata"]["uid"] for p in vc.host_pods()}
 
-    maintain(host, state="drain", reason="new firmware", grace="15s")
+    maintain(host, state="drain", reason="new firmware", grace="30s")
     pool_says(host, "Maintenance", "True", "Draining", "new firmware")
     grants.until(vc.namespace, grant="0")
     notice = eventually(lambda: grants.status(vc.namespace).get("reclaim"), 60, "the notice")
@@ -229,15 +229,15 @@ def test_a_pool_is_converted_node_by_node(host, grants, tenant):
     running(k, "whole")
     resources = host.api.get(POOL)["spec"]["resources"]
     try:
-        maintain(host, state="none", reason="to MIG", grace="8s")
+        maintain(host, state="none", reason="to MIG", grace="30s")
         host.api.patch(POOL, {"spec": {"mode": "mig", "resources": None, "profiles": {"1g.10gb": {"gpuEq": "1/7"}}}})
         pool_says(host, "Converting", "True", "Draining", "from exclusive to mig")
         grants.until(vc.namespace, grant="0")
+        eventually(lambda: "from exclusive to mig" in unavailable(k), 60, "the tenant to know")
         grants.fleet.kill()
         status = host.api.get(POOL)["status"]
         assert (status["mode"], status["inForce"]["mode"]) == ("exclusive", "exclusive"), status
         grants.fleet.start()
-        eventually(lambda: "from exclusive to mig" in unavailable(k), 60, "the tenant to know")
         pool_says(host, "Converting", "True", "WaitingForNodes")
         eventually(lambda: not vc.host_pods(), 60, "the pod to have ended")
         eventually(lambda: host.api.get(POOL)["status"]["mode"] == "mig", 60, "MIG in force")
