@@ -322,8 +322,9 @@ static void hostile_documents(void **state)
         "{",
         "{\"kind\":\"APIResourceList\"}",
         "{\"kind\":\"APIResourceList\",\"resources\":{}}",
-        "{\"kind\":\"APIResourceList\",\"resources\":[1,null,{},{\"name\":1},{\"name\":\"/\"},"
-        "{\"name\":\"a/\"},{\"name\":\"a\",\"verbs\":1,\"kind\":[]}]}",
+        "{\"kind\":\"APIResourceList\",\"resources\":[1,null,{},{\"name\":1},{\"name\":\"/\"}]}",
+        "{\"kind\":\"APIResourceList\",\"resources\":[{\"name\":\"a/\"},{\"name\":\"a\"}]}",
+        "{\"kind\":\"APIResourceList\",\"resources\":[{\"name\":\"a\",\"verbs\":1,\"kind\":[]}]}",
     };
     struct arena *a = world_arena(W);
 
