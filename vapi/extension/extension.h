@@ -63,9 +63,11 @@ struct extensions *extensions_free(struct extensions *all); /* takes NULL; no ca
 int extension_headers(struct arena *a, const struct extension_request *q,
                       const struct net_header **ret, size_t *ret_n, struct err *err) MUST_CHECK;
 
-/* --- document.c: the kept discovery documents, by APIService --- */
+/* --- resources.c --- */
 /* An APIResourceList as the items of `resources` in apidiscovery.k8s.io/v2; NULL: it is none. */
 cJSON *extension_resources(struct arena *a, struct str list);
+
+/* --- document.c: the kept discovery documents, by APIService --- */
 /* resources: NULL: the server does not answer: what it said before is kept, and stale. */
 void extension_keep(struct vapi *api, const struct extension *x, const cJSON *resources);
 void extension_forget(struct vapi *api, struct str name);
