@@ -95,10 +95,6 @@ NO_EFFECT = {  # what Sublet says beside upstream's own warnings, of every write
     "NetworkPolicy": "NetworkPolicy has no effect yet: the traffic of pods is not restricted by it",
     "ServiceCIDR": "ServiceCIDR has no effect yet: cluster IPs are the host's",
 }
-# Of these it depends on what the object holds.
-PERHAPS = {
-    "APIService": {"spec.service of an APIService has no effect yet: no request is sent to that service"},
-}
 
 
 def said_more(warnings, kind, must):
@@ -106,11 +102,10 @@ def said_more(warnings, kind, must):
     def text(w):
         return w.split('"', 1)[1].rsplit('"', 1)[0] if '"' in w else w
 
-    left = [w for w in warnings if text(w) not in PERHAPS.get(kind, ())]
     if kind not in NO_EFFECT:
-        return left
-    others = [w for w in left if text(w) != NO_EFFECT[kind]]
-    return others if len(others) < len(left) or not must else [*others, f"missing: {NO_EFFECT[kind]}"]
+        return warnings
+    others = [w for w in warnings if text(w) != NO_EFFECT[kind]]
+    return others if len(others) < len(warnings) or not must else [*others, f"missing: {NO_EFFECT[kind]}"]
 
 
 def differences(here, there):
