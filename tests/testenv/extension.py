@@ -6,10 +6,10 @@ import http.server
 import json
 import os
 import socket
-import ssl
 import threading
 import urllib.parse
 
+from .https import TlsServer
 from .process import Port
 from .wait import eventually
 from .webhook import address, ca_bundle
@@ -80,10 +80,6 @@ class Extension:
             f.write(trust["requestheader-client-ca-file"])
         assert trust["client-ca-file"]
         self.names = json.loads(trust["requestheader-allowed-names"])
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(*self.cert)
-        context.load_verify_locations(ca)
-        context.verify_mode = ssl.CERT_REQUIRED
         outer = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -116,21 +112,11 @@ class Extension:
             def log_message(self, *args):
                 pass
 
-        class Server(http.server.ThreadingHTTPServer):
-            allow_reuse_address = True
-            daemon_threads = True
-
-            def handle_error(self, request, client_address):
-                pass  # clients that end a call early are part of the tests
-
-        self._server = Server((self.ip, self.port.number), Handler)
-        self._server.socket = context.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
-        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+        self._server = TlsServer(self.cert, (self.ip, self.port.number), Handler, trusted=ca)
 
     def away(self):
         if self._server:
-            self._server.shutdown()
-            self._server.server_close()
+            self._server.stop()
         self._server = None
         for connection in self.connections:
             with contextlib.suppress(OSError):

@@ -1,12 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An HTTPS server in this process that answers GET with JSON, for what stands in for a service."""
+"""HTTPS servers in this process, for what stands in for a service."""
 import http.server
 import ssl
 import threading
 
 
+class TlsServer(http.server.ThreadingHTTPServer):
+    """Listens at (ip, port) from its creation until stop(). trusted: a file of the CAs whose clients alone are let in."""
+    allow_reuse_address = True
+    daemon_threads = True
+
+    def __init__(self, cert, at, handler, trusted=None):
+        super().__init__(at, handler)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*cert)
+        if trusted:
+            context.load_verify_locations(trusted)
+            context.verify_mode = ssl.CERT_REQUIRED
+        self.socket = context.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
+        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
+
+    def handle_error(self, request, client_address):
+        pass  # clients that end a call early are part of the tests
+
+    def stop(self):
+        self.shutdown()
+        self.server_close()
+
+
 class JsonServer:
-    """Listens from its creation until stop(). answer(path) -> (status, bytes), from any thread."""
+    """Answers GET with JSON, until stop(). answer(path) -> (status, bytes), from any thread."""
 
     def __init__(self, cert, port, answer):
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -21,17 +44,7 @@ class JsonServer:
             def log_message(self, *args):
                 pass
 
-        class Server(http.server.ThreadingHTTPServer):
-            allow_reuse_address = True
-            daemon_threads = True
-
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(*cert)
-        self._server = Server(("127.0.0.1", port.number), Handler)
-        self._server.socket = context.wrap_socket(self._server.socket, server_side=True,
-                                                  do_handshake_on_connect=False)
-        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+        self._server = TlsServer(cert, ("127.0.0.1", port.number), Handler)
 
     def stop(self):
-        self._server.shutdown()
-        self._server.server_close()
+        self._server.stop()

@@ -5,11 +5,12 @@ import base64
 import contextlib
 import http.server
 import json
-import ssl
 import subprocess
 import threading
 
 import pytest
+
+from .https import TlsServer
 
 PLUGIN = "/apis/admissionregistration.k8s.io/v1"
 
@@ -65,25 +66,13 @@ class WebhookServer:
             def log_message(self, *args):
                 pass
 
-        class Server(http.server.ThreadingHTTPServer):
-            allow_reuse_address = True
-            daemon_threads = True
-
-            def handle_error(self, request, client_address):
-                pass  # clients that end a call early are part of the tests
-
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(*cert)
-        self._server = Server((ip, port), Handler)
-        self._server.socket = context.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
-        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+        self._server = TlsServer(cert, (ip, port), Handler)
 
     def of(self, path):
         return [request for p, request, _ in self.seen if p == path]
 
     def stop(self):
-        self._server.shutdown()
-        self._server.server_close()
+        self._server.stop()
 
 
 def patch(*operations):

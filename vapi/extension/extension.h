@@ -43,7 +43,7 @@ struct extension_call;
 struct extension_request {
     const char *method;
     struct str path;                  /* encoded, with its query */
-    const struct user *user;          /* the server is told who this is */
+    const struct user *user;          /* sent as X-Remote-* headers */
     const struct net_header *headers; /* of the client; claims of identity are left out */
     size_t n_headers;
     struct str body;
